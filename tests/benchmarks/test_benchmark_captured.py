@@ -18,7 +18,18 @@ NOISE = string.ascii_letters + string.punctuation + "\0\ufffd\N{ARABIC-INDIC DIG
 of the trial's envelope."""
 
 
-APPLICATIONS = ("compile-tree", "git-status", "iperf3", "nginx", "pgbench", "redis", "rocksdb", "sqlite", "zstd")
+APPLICATIONS = (
+    "compile-tree",
+    "git-status",
+    "iperf3",
+    "netperf",
+    "nginx",
+    "pgbench",
+    "redis",
+    "rocksdb",
+    "sqlite",
+    "zstd",
+)
 FEWER = {"dbench": 1, **dict.fromkeys((*APPLICATIONS, "oslat", "signaltest"), 2)}
 """Applications and what Debian 11 has not are captured from Debian 12 and 13; dbench has not changed for ten years."""
 

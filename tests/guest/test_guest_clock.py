@@ -6,7 +6,7 @@ import pytest
 
 from kduel.guest import envelope
 from kduel.guest.gates import clock_trouble
-from kduel.machines.qemu import why_clock_wrong
+from kduel.machines.guests.judged import why_clock_wrong
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 from kduel.core.cache import Cache
 from kduel.guest.root import Root
 from kduel.machines import qemu
+from kduel.machines.guests.judged import QemuSettings
 from kduel.machines.host.processors import is_virtual
-from kduel.machines.qemu import QemuMachine, QemuSettings
+from kduel.machines.qemu import QemuMachine
 
 ROOT = Root(image=Path("root"), busybox=Path("busybox"), sha256="0", suite="bookworm", packages={})
 

@@ -200,6 +200,11 @@ class Benchmark(ABC, Generic[P]):
         """The server or the data that its script uses; most use none."""
         return None
 
+    def needs_peer(self, parameters: P) -> bool:
+        """True if its script works with a peer: another machine, at the address $KDUEL_PEER, whose shell runs the standard input
+        of the program `peer`. This machine's address is $KDUEL_ADDRESS."""
+        return False
+
     def policy_tasks(self, parameters: P) -> int | None:
         """Number of tasks that take the policy, where `takes_policy`: a deadline policy is admitted for only so many."""
         return None

@@ -1,4 +1,4 @@
-"""iperf3: throughput of a TCP transfer, over loopback or over a veth pair between two network namespaces."""
+"""iperf3: throughput of a TCP transfer over loopback, over a veth pair between two network namespaces, or to a peer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number, Seconds, Threads, cut_time
 from kduel.benchmarks.support.reading import read_json
-from kduel.benchmarks.support.service import need, server
+from kduel.benchmarks.support.service import need, on_peer, server
 from kduel.core.experiment import Metric
 
 PORT = 5209
-OF_BOTH_PATHS = 3
+OF_ALL_PATHS = 4
 """So many of the parameters are not of veth alone."""
 
 
 class Iperf3Parameters(Parameters, frozen=True):
     """iperf3's own, and how client and server are connected."""
 
-    path: Literal["loopback", "veth"] = "loopback"
-    """"veth": the server is in a network namespace of its own. All but the next two are of this path."""
+    path: Literal["loopback", "veth", "link"] = "loopback"
+    """"veth": the server is in a network namespace of its own. All but the next three are of this path. "link": it is on the
+    peer, a second machine."""
     time: Seconds = 3
     streams: Threads = 1
+    reverse: bool = False
+    """Whether the server sends, and this side receives."""
     qdisc: Literal["noqueue", "pfifo_fast", "fq", "fq_codel", "cake"] = "noqueue"
     """Queueing discipline of the client's end; "noqueue" is what the kernel gives a veth."""
     delay: Number = 0
@@ -35,9 +38,9 @@ class Iperf3Parameters(Parameters, frozen=True):
     """Segmentation and receive offloads (TSO, GSO, GRO) of both ends."""
 
     def __post_init__(self) -> None:
-        others = structs.fields(self)[OF_BOTH_PATHS:]
+        others = structs.fields(self)[OF_ALL_PATHS:]
         own = [field.name for field in others if getattr(self, field.name) != field.default]
-        if self.path == "loopback" and own:
+        if self.path != "veth" and own:
             raise ValueError(f'{own[0]} is of the path veth: give path = "veth", or leave it out')
         if self.delay and self.qdisc != "noqueue":
             raise ValueError("delay and qdisc exclude each other: netem is a queueing discipline itself")
@@ -70,7 +73,7 @@ class Iperf3(Benchmark[Iperf3Parameters]):
     server's: bytes received / seconds."""
 
     name = "iperf3"
-    summary = "Throughput of TCP over loopback or a veth pair (iperf3): TCP, softirq, queueing, copies"
+    summary = "Throughput of TCP over loopback, a veth pair or to a peer (iperf3): TCP, softirq, queueing, copies"
     packages = ("iperf3", "iproute2", "ethtool")
     label_template = "iperf3-{path}"
     label_formats = {"streams": "{}streams", "time": "{}s", "delay": "delay{}ms"}
@@ -82,7 +85,7 @@ class Iperf3(Benchmark[Iperf3Parameters]):
     )
 
     def loaded_modules(self, parameters: Iperf3Parameters) -> tuple[str, ...]:
-        if parameters.path == "loopback":
+        if parameters.path != "veth":
             return ()
         discipline = "netem" if parameters.delay else parameters.qdisc
         return ("veth", *(() if discipline in ("noqueue", "pfifo_fast") else (f"sch_{discipline}",)))
@@ -97,6 +100,16 @@ class Iperf3(Benchmark[Iperf3Parameters]):
                 before=need(("iperf3",), self.packages),
                 seconds=1.0,
             )
+        if parameters.path == "link":
+            return on_peer(
+                server(
+                    "iperf3-link",
+                    f"iperf3 --server --port {PORT}",
+                    ready=f"cat /proc/net/tcp /proc/net/tcp6 | {listening}",
+                    before=need(("iperf3",), self.packages),
+                    seconds=2.0,
+                )
+            )
         link = link_of(parameters)
         inside = f"ip netns exec {link.namespace}"
         service = server(
@@ -110,8 +123,12 @@ class Iperf3(Benchmark[Iperf3Parameters]):
 
     def script(self, parameters: Iperf3Parameters) -> str:
         p = parameters
-        address = "127.0.0.1" if p.path == "loopback" else link_of(p).server_address
-        return f"iperf3 --json --client {address} --port {PORT} --time {p.time} --parallel {p.streams}\n"
+        address = {"loopback": "127.0.0.1", "link": '"$KDUEL_PEER"'}.get(p.path) or link_of(p).server_address
+        reverse = " --reverse" if p.reverse else ""
+        return f"iperf3 --json --client {address} --port {PORT} --time {p.time} --parallel {p.streams}{reverse}\n"
+
+    def needs_peer(self, parameters: Iperf3Parameters) -> bool:
+        return parameters.path == "link"
 
     def seconds(self, parameters: Iperf3Parameters) -> float:
         return 0.5 + parameters.time
@@ -155,7 +172,7 @@ class Link(Struct):
 
 def link_of(parameters: Iperf3Parameters) -> Link:
     """The link that a transfer takes."""
-    name = PLUGIN.label(structs.replace(parameters, time=3, streams=1))
+    name = PLUGIN.label(structs.replace(parameters, time=3, streams=1, reverse=False))
     return Link(name, zlib.crc32(name.encode()) % 256)
 
 

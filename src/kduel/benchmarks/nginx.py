@@ -1,4 +1,4 @@
-"""nginx: requests a second and their latency of a web server over loopback, by ab."""
+"""nginx: requests a second and their latency of a web server, by ab over loopback or on a peer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ http {{
     access_log off;
     sendfile on;
     keepalive_requests 1000000000;
-    server {{ listen 127.0.0.1:{port} backlog=4096; root www; }}
+    server {{ listen {address}:{port} backlog=4096; root www; }}
 }}
 """
 PERCENTILES = "percentiles.csv"
@@ -49,16 +49,18 @@ class NginxParameters(Parameters, frozen=True):
     size: Annotated[int, Meta(ge=1, le=1 << 30)] = 1024
     """Bytes of the file that is requested."""
     workers: Threads = 1
+    path: Literal["loopback", "link"] = "loopback"
+    """"link": ab runs on the peer, a second machine."""
 
 
 class Nginx(Benchmark[NginxParameters]):
     """Each request is for one file, which is in memory."""
 
     name = "nginx"
-    summary = "Requests a second and latency of nginx, over loopback (ab), on kept or new connections: TCP, accept, epoll, sendfile"
+    summary = "Requests a second and latency of nginx, over loopback or from a peer (ab), on kept or new connections: TCP, accept, epoll, sendfile"
     packages = ("nginx-light", "apache2-utils")
     label_template = "nginx-{connections}"
-    label_formats = {"requests": "{}x", "clients": "{}c", "size": "{}b", "workers": "{}w"}
+    label_formats = {"requests": "{}x", "clients": "{}c", "size": "{}b", "workers": "{}w", "path": "{}"}
     declared_metrics = (
         *with_aspect("throughput", Metric("requests-per-second", "1/s", "higher", "All clients together.", "mean")),
         *latencies("ms", "requests", "p50", "p99"),
@@ -66,9 +68,10 @@ class Nginx(Benchmark[NginxParameters]):
 
     def service(self, parameters: NginxParameters) -> Service:
         p = parameters
-        configuration = CONFIGURATION.format(workers=p.workers, port=PORT)
+        linked = p.path == "link"
+        configuration = CONFIGURATION.format(workers=p.workers, port=PORT, address="*" if linked else "127.0.0.1")
         return server(
-            f"nginx-{p.workers}w-{p.size}b",
+            f"nginx-{p.workers}w-{p.size}b" + ("-link" if linked else ""),
             'nginx -p "$PWD" -c "$PWD/nginx.conf" -e stderr',
             ready=f"ab -q -n 1 http://127.0.0.1:{PORT}/file",
             before=need(("nginx", "ab"), self.packages)
@@ -79,11 +82,19 @@ class Nginx(Benchmark[NginxParameters]):
     def script(self, parameters: NginxParameters) -> str:
         p = parameters
         kept = "-k " if p.connections == "keep-alive" else ""
-        url = f"http://127.0.0.1:{PORT}/file"
-        return (
-            f"ab -q {kept}-n 200 -c 2 {url} >/dev/null\n"
-            f'ab -q {kept}-n {p.requests} -c {p.clients} -e "$KDUEL_STEP/{PERCENTILES}" {url}\n'
+        linked = p.path == "link"
+        url = f"http://{'$KDUEL_ADDRESS' if linked else '127.0.0.1'}:{PORT}/file"
+        where = f"/tmp/{PERCENTILES}" if linked else f'"$KDUEL_STEP/{PERCENTILES}"'
+        lines = (
+            f"ab -q {kept}-n 200 -c 2 {url} >/dev/null\nab -q {kept}-n {p.requests} -c {p.clients} -e {where} {url}\n"
         )
+        if not linked:
+            return lines
+        fetch = f'echo cat {where} | peer >"$KDUEL_STEP/{PERCENTILES}"\n'
+        return f"peer <<KDUEL_CLIENT\n{lines}KDUEL_CLIENT\n{fetch}"
+
+    def needs_peer(self, parameters: NginxParameters) -> bool:
+        return parameters.path == "link"
 
     def seconds(self, parameters: NginxParameters) -> float:
         return 1.0 + parameters.requests / (2500 if parameters.connections == "keep-alive" else 500)

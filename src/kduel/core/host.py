@@ -20,7 +20,7 @@ class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seconds: float
     """How long the step took by the host's clock."""
     vcpu_run_s: float | None = None
-    """CPU time of the threads that are the guest's CPUs, together."""
+    """CPU time of the threads that are the guest's CPUs, together; with those of its peer, where it has one."""
     vcpu_wait_s: float | None = None
     """How long these threads were ready to run and waited for a CPU of the host, together."""
     other_wait_s: float | None = None

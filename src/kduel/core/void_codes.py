@@ -66,6 +66,12 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("wrong-machine", "The machine is not what was planned.", "The message names what differs: correct it."),
     VoidCode("setup-failed", "The setup lines of the trial failed.", "Read setup/stderr in the trial's directory."),
+    VoidCode("peer-late", "The peer did not come up in time.", "Read peer/console.log; check the load of the host."),
+    VoidCode("peer-hung", "The peer did not answer any more.", "Read peer/console.log; check the load of the host."),
+    VoidCode(
+        "peer-died", "The peer ended before the trial did.", "The message has the reason; read peer/console.log."
+    ),
+    VoidCode("peer-wrong", "The peer is not what was planned.", "The message names what differs: correct it."),
     VoidCode("no-results", "No step gave a number.", "Read the standard error of the steps."),
     VoidCode(
         "left-out", "The trial was not run: this contender's first trials were all void.", "Repair the contender."

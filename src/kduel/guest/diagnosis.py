@@ -130,6 +130,7 @@ _ENDED = {
     "deadline": "was ended at the deadline",
     "flood": "was ended for sending too much",
     "lingered": "did not switch itself off",
+    "partner": "was ended with the machine at the other end of its link",
 }
 
 

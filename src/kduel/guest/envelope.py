@@ -34,7 +34,9 @@ RAW = "results.raw"
 """The file that takes the stream, in the trial's directory. It stays there where the envelope is broken."""
 LATER = ("trial.json", "environment.json", "manifest.sha256")
 """Files that KDuel writes when a trial's own are there."""
-OWN = frozenset({*LATER, "console.log", "guest.sh", "rerun.sh", RAW})
+PEER = "peer"
+"""The directory of the guest at the other end of the trial's link, where it has one."""
+OWN = frozenset({*LATER, "console.log", "guest.sh", "rerun.sh", RAW, PEER})
 """Files of KDuel's own in a trial's directory: no guest's file has such a name there."""
 _END = b"\nKDUEL END\n"
 _HEAD = re.compile(rb"^KDUEL BEGIN (\d{1,12}) ([0-9a-f]{64})\r?\n", re.MULTILINE)

@@ -76,10 +76,17 @@ class HostRecorder:
     """Follows one QEMU process: feed it the console, and take `steps` when the guest is gone."""
 
     def __init__(
-        self, process: int, vcpus: Collection[int], cpus: Sequence[int] = (), *, root: Path = Path("/")
+        self,
+        process: int,
+        vcpus: Collection[int],
+        cpus: Sequence[int] = (),
+        *,
+        root: Path = Path("/"),
+        partner: Scheduling | None = None,
     ) -> None:
-        """`vcpus` are the thread ids of the guest's CPUs, `cpus` the host's CPUs that they may use (empty: all)."""
-        self.proc = root / "proc"
+        """`vcpus` are the thread ids of the guest's CPUs, `cpus` the host's CPUs that they may use (empty: all); `partner` is
+        another guest whose times count as this one's."""
+        self.proc, self.partner = root / "proc", partner
         self.scheduling = Scheduling(process, vcpus, self.proc)
         self.steps: list[tuple[str, HostStep]] = []
         """Directory and record of each step that ended, in the order of time."""
@@ -125,6 +132,9 @@ class HostRecorder:
     def look(self) -> HostSnapshot:
         """The totals now."""
         vcpus, others = self.scheduling.look()
+        if self.partner is not None:
+            further = self.partner.look()
+            vcpus, others = _add_times(vcpus, further[0]), _add_times(others, further[1])
         busy, steal = cpu_times(_read(self.proc / "stat"))
         return HostSnapshot(
             at=time.monotonic(),
@@ -159,6 +169,10 @@ class HostRecorder:
 
 def _sum(times: Sequence[ThreadTimes]) -> ThreadTimes:
     return ThreadTimes(sum(one.run for one in times), sum(one.wait for one in times))
+
+
+def _add_times(own: ThreadTimes | None, other: ThreadTimes | None) -> ThreadTimes | None:
+    return None if own is None or other is None else _sum([own, other])
 
 
 def _read(path: Path, most: int = -1) -> str:

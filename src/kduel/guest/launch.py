@@ -45,7 +45,8 @@ class Run(Struct, kw_only=True):
     ended: str
     """`off`: the guest switched itself off; `boot-deadline`, `deadline`: it was killed then; `flood`: it was
     killed for sending too much; `lingered`: results were home, but it had to be killed; `killed`: a signal that was
-    not ours ended QEMU; `failed`: QEMU gave up with an error."""
+    not ours ended QEMU; `failed`: QEMU gave up with an error; `partner`: it was killed since the machine at the other end of
+    its link had ended."""
     exit_status: int
     """QEMU's; minus the signal's number where one ended it."""
     stderr: str
@@ -71,6 +72,28 @@ class Run(Struct, kw_only=True):
         return signal.Signals(number).name if self.ended == "killed" and number in SENT else ""
 
 
+class Side(Struct, frozen=True, kw_only=True):
+    """One side of a private link between two machines (kduel.guest.link)."""
+
+    wire: socket.socket
+    number: int
+    """1 or 2, the last digit of its card's address."""
+    stop: int
+    """An eventfd that becomes readable when the machine is to be killed for the other's sake."""
+    released: Callable[[int, list[int]], None] = lambda *_: None
+    """Is told QEMU's process and the threads of its CPUs before the machine begins."""
+    partner: Scheduling | None = None
+    """The other machine, whose work is a part of this one's."""
+    others: Sequence[int] = ()
+    """Host CPUs that the other machine's vCPUs are pinned to."""
+
+
+def card_words(number: int, wire: int | str) -> list[str]:
+    """QEMU's arguments for the network card of a link's side; `wire` is the socket's descriptor in QEMU."""
+    card = f"virtio-net-pci,netdev=link,mac=52:54:00:00:00:0{number},romfile="
+    return ["-netdev", f"socket,id=link,fd={wire}", "-device", card]
+
+
 def run(
     machine: VirtualMachine,
     console: Path,
@@ -87,6 +110,7 @@ def run(
     record_host: bool = True,
     raised: bool = False,
     own_time: bool = False,
+    side: Side | None = None,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is gone.
 
@@ -95,7 +119,7 @@ def run(
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
     which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
     `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;
-    `raised` whether QEMU gets weight against other work on the host.
+    `raised` whether QEMU gets weight against other work on the host; `side` the machine's side of a link.
     Raises HostError where QEMU itself does not start, or a file is not there.
     """
     started = time.monotonic()
@@ -113,6 +137,8 @@ def run(
         )
         for file in handles:
             given.hand_over(file)
+        if side is not None:
+            extra = [*extra, *card_words(side.number, given.socket(side.wire))]
         argv = [*machine.argv(wiring, paused=True), *insert_files(extra, {**reads, **writes})]
         files = {key: given.reading(path) for key, path in reads.items()}
         files |= {key: given.writing(path) for key, path in writes.items()}
@@ -126,13 +152,16 @@ def run(
         got: list[str] = []
 
         def place_threads(vcpus: list[int]) -> None:
-            priority.keep_off(process.pid, vcpus, pin)
+            priority.keep_off(process.pid, vcpus, [*pin, *(side.others if side is not None and pin else ())])
             if raised:
                 got.extend(held.enter_context(priority.raise_priority(process.pid)))
+            if side is not None:
+                side.released(process.pid, vcpus)
 
         vcpus = _release(process, monitor, pin, argv, place_threads, START_SECONDS if own_time else ANSWER_SECONDS)
         pinned = list(pin[: len(vcpus)])
-        recorder = HostRecorder(process.pid, vcpus, pinned) if record_host else None
+        partner = side.partner if side is not None else None
+        recorder = HostRecorder(process.pid, vcpus, pinned, partner=partner) if record_host else None
         log = ConsoleLog(console, started)
         held.callback(log.close)
         inbox = envelope.Inbox(console.with_name(envelope.RAW))
@@ -141,7 +170,8 @@ def run(
         looking = held.enter_context(Observer(observer))
         # With virtual time a sleeping CPU's clock is moved on without end; other guests are disturbed by a look.
         asleep = looking.sleeps_for_ever if own_time else None
-        watch = _Watch(process, serial, results, log, inbox, started, recorder, scheduling, asleep)
+        stop = side.stop if side is not None else None
+        watch = _Watch(process, serial, results, log, inbox, started, recorder, scheduling, asleep, stop)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
         if recorder and ended != "off":
@@ -272,6 +302,7 @@ class _Watch:
         recorder: HostRecorder | None,
         scheduling: Scheduling | None,
         asleep: Callable[[], bool] | None,
+        stop: int | None,
     ) -> None:
         assert process.stderr is not None
         self.process, self.started, self.log, self.inbox = process, started, log, inbox
@@ -294,6 +325,9 @@ class _Watch:
             os.set_blocking(source.fileno(), False)
             self._selector.register(source, selectors.EVENT_READ, take)
         self._selector.register(self._gone, selectors.EVENT_READ, None)
+        self._stop = stop
+        if stop is not None:
+            self._selector.register(stop, selectors.EVENT_READ, None)
 
     def until_gone(self, boot_deadline: float, deadline: float, linger: float) -> str:
         """Read until the machine is off or must be killed; gives `Run.ended`."""
@@ -323,6 +357,8 @@ class _Watch:
             for key, _ in self._selector.select(max(0.0, min(waits))):
                 if key.fd == self._gone:
                     return "off"
+                if key.fd == self._stop:
+                    return "off" if self.process.poll() is not None else "partner"
                 self._take(key)
             if self.inbox.full:
                 return "flood"
@@ -335,6 +371,8 @@ class _Watch:
         """Take what is still in the pipes, and close."""
         os.close(self._gone)
         self._selector.unregister(self._gone)
+        if self._stop is not None:
+            self._selector.unregister(self._stop)
         while self._selector.get_map():
             events = self._selector.select(0)
             if not events:

@@ -34,8 +34,8 @@ PACKAGES = (
     "rt-tests", "stress-ng", "sysbench", "util-linux", "zlib1g",
 )  # fmt: skip
 """Packages that every root has: all that the built-in benchmarks need, so that all studies share one root."""
-NON_FREE = {"lmbench"}
-"""Packages outside Debian's main section that a study may ask for."""
+NON_FREE = {"lmbench", "netperf"}
+"""Packages that a study may ask for and that are, in some release, outside Debian's main section."""
 USELESS = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
     "/usr/lib/*/libLLVM*", "/usr/lib/postgresql/*/lib/bitcode/*",

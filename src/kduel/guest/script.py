@@ -40,6 +40,8 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
     """The NN of its directory, where the steps' order in time is not that of the study."""
     service: Service | None = None
     """Started before the first step that has it, and ended after the last one."""
+    peer: bool = False
+    """True if it works with the machine at the other end of a link."""
 
 
 def directory_of(position: int, part: ScriptStep) -> str:
@@ -55,12 +57,14 @@ def compose(
     modules: Sequence[str] = (),
     seed: int | None = None,
     recorded: bool = False,
+    link: str = "",
 ) -> str:
     """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say), with these kernel modules loaded;
     if it fails the script ends. `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the
-    machine does during each step.
+    machine does during each step; `link` are the lines that reach a peer, where the machine has one (kduel.guest.link).
 
-    The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made.
+    The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made, 4 or 5 where
+    the peer is not there.
     """
     services = {part.service.name: part.service for part in parts if part.service}
     if any(part.service not in (None, services.get(part.service.name)) for part in parts if part.service):
@@ -72,8 +76,12 @@ def compose(
         out.append(f"export KDUEL_SEED={seed}\n")
     if modules:
         out.append(f"load {' '.join(modules)}\n")
+    if link:
+        out.append(link)
     if setup.strip():
         out.append(_call("setup", setup))
+    if link:
+        out.append("meet_peer\n")
     out.append(f"make_ready {' '.join(directory_of(position, part) for position, part in enumerate(parts))}\n")
     bound = math.ceil(settle.seconds * 100)
     out.append(f"settle {settle.mode} {bound}\n")
@@ -93,8 +101,12 @@ def compose(
             out.append(_call(f"gate after {name}", part.after))
         if part.before.strip() or part.after.strip():
             out.append("gate_status=0\n")
+        if part.peer:
+            out.append("check_peer\n")
         if part.service:
             out.append("end_service\n" * (position == users[-1]) + "unset KDUEL_SERVICE\n")
+    if link:
+        out.append("leave_peer\n")
     out.append("end\nexit 0\n")
     return "\n".join(out)
 

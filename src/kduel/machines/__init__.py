@@ -40,6 +40,8 @@ class Needs(Struct, frozen=True, kw_only=True):
     scratch: bool = False
     modules: tuple[str, ...] = ()
     """Kernel modules that a benchmark loads itself, where the kernel does not have them built in."""
+    peer: bool = False
+    """True if a step works with a peer: another machine that the trial's reaches over a network."""
     files: tuple[tuple[str, Path], ...] = ()
     """Further programs of the host's, such as sched_ext schedulers: where below $KDUEL_PROGRAMS, and which file.
     The file's mode is kept."""
@@ -107,6 +109,8 @@ class Machine(ABC):
     """True if each trial's script records what the machine does meanwhile: where no host is below the machine."""
     max_wait_pct: float | None = None
     """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default; None: as long as they do."""
+    link: str = ""
+    """Shell lines by which the script of a trial reaches its peer (kduel.guest.link); empty where there is none."""
     facts: dict[str, Any]
     """For lock.json and the report: accelerator, versions, argv, root image's SHA-256, host facts..."""
 
@@ -177,6 +181,10 @@ class MachineKind(ABC, Generic[S]):
         """Reason why a machine with this [machine] table, as it was written, can never carry out a benchmark; empty where it
         can."""
         return ""
+
+    def why_no_peer(self, settings: S) -> str:
+        """Reason why trials on a machine with these settings have no peer; empty where they have one."""
+        return f"the machine {self.name} has none"
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

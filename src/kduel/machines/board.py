@@ -29,8 +29,9 @@ from kduel.kernels.files.image import images_entered_alike, kernel_contents
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Seconds
 from kduel.machines.boards import ROOT_FILE, Board, EmulatorSettings, board, known_boards
 from kduel.machines.boards.described import DescribedBoard
+from kduel.machines.guests.judged import QemuSettings
 from kduel.machines.host.processors import host_cpus
-from kduel.machines.qemu import TCG_WARNING, InQemu, QemuSettings
+from kduel.machines.qemu import TCG_WARNING, InQemu
 
 BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
 """What a kernel must have built in to mount a root."""

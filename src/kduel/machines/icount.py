@@ -42,7 +42,8 @@ from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings
+from kduel.machines.guests.judged import QemuSettings
+from kduel.machines.qemu import QemuMachine
 
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")

@@ -146,6 +146,10 @@ class Local(MachineKind[LocalSettings]):
     )
     installed_kernels: ClassVar[bool] = True
 
+    def why_no_peer(self, settings: LocalSettings) -> str:
+        """It is declared."""
+        return settings.peer.lacks
+
     def prepare(self, settings: LocalSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         check_bands(settings.conditions)
         connection = LocalConnection()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import platform
 import shlex
@@ -10,28 +9,23 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
-from msgspec import Meta, structs
+from msgspec import Struct, structs
 
-from kduel.core import untrusted
-from kduel.core.cache import Cache, as_cache_error
-from kduel.core.experiment import EMULATOR_FAULT
-from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender
+from kduel.guest import confine, envelope, initramfs, link, priority, probe, scratch
 from kduel.guest.busybox import busybox
-from kduel.guest.console import read_console
-from kduel.guest.diagnosis import diagnose, findings_in
 from kduel.guest.emulator import explain_fault, qemu_version
-from kduel.guest.environment import environments_in, read_environment
-from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.initramfs import Base
-from kduel.guest.launch import Run, run
+from kduel.guest.launch import Run, Side, card_words, run
 from kduel.guest.root import Root, root_image
-from kduel.guest.size import Size, mebibytes
+from kduel.guest.size import mebibytes
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
-from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike
-from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
+from kduel.machines.guests.judged import GuestMachine, QemuSettings, settings_of_peer
 from kduel.machines.host.processors import host_cpu, host_cpus, is_virtual
 
 TCG_WARNING = (
@@ -52,131 +46,6 @@ MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 Described = TypeVar("Described", bound=VirtualMachine)
 
 
-class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "qemu"."""
-
-    cpus: Annotated[int, Meta(ge=1, le=255)] = 2
-    memory: Size = "4096M"
-    disk: Size = "8G"
-    """The scratch disk, fresh for each trial; sparse on the host."""
-    disk_cache: Literal["writeback", "none", "unsafe"] = "writeback"
-    """QEMU's cache mode of the scratch disk; `unsafe` leaves the host's disk out of what fsync costs."""
-    accel: Literal["auto", "kvm", "tcg"] = "auto"
-    clocksource: str = "tsc"
-    """Asked of every kernel by its command line; a trial that has another one is void."""
-    cmdline: str = ""
-    """Words added to every contender's command line."""
-    priority: Literal["high", "normal"] = "high"
-    """True if QEMU gets weight against other work on the host, as far as the host permits."""
-    boot_deadline: Seconds = 180.0
-    """Seconds from start to the script."""
-    suite: str = "bookworm"
-    """Of the guest root."""
-
-
-class GuestMachine(Machine):
-    """A machine whose trials boot a guest of KDuel's own, which runs one script and sends an envelope of results.
-
-    How the guest is booted is for the subclasses: in QEMU (`InQemu`), or on a real board.
-    """
-
-    def __init__(
-        self, settings: QemuSettings, bases: Mapping[str, Base], images: Mapping[str, Path], cache: Cache
-    ) -> None:
-        """`bases` are the initial RAM disks by the kernel's parts, and `images` the kernels by SHA-256."""
-        self.settings, self.bases, self.images, self.cache = settings, bases, images, cache
-
-    def with_settings(self, **settings: Any) -> Self:
-        """This machine with other settings; `close` the original only."""
-        other = copy.copy(self)
-        other.settings = structs.replace(self.settings, **settings)
-        return other
-
-    def modules(self, kernel: Kernel) -> str | None:
-        """Digest of the modules in its initial RAM disk: it loads no others."""
-        return self.bases[kernel.parts].modules
-
-    @abstractmethod
-    def cmdline(self, arm: Arm) -> str:
-        """The kernel's command line: the same for all arms, then what the contender adds."""
-
-    def boot_files(self, trial: Trial) -> bytes:
-        """Initial RAM disk of a trial."""
-        with as_cache_error(self.cache.root):
-            base = self.bases[trial.arm.kernel.parts].archive.read_bytes()
-        return base + initramfs.trial_archive(trial.script)
-
-    def judge(self, trial: Trial, done: Run) -> Outcome:
-        """Unpack the results of a run, or give the reason why there are none."""
-        console = read_console(trial.into / "console.log")
-        facts: dict[str, Any] = {
-            "argv": done.argv,
-            "pinned": done.pinned,
-            "priority": done.priority,
-            "ended": done.ended,
-        }
-        if done.killed_by:
-            facts["killed_by"] = done.killed_by
-        try:
-            marks = envelope.bring_in(done.results, trial.into).marks
-        except envelope.BrokenEnvelope as error:
-            found = diagnose(
-                console,
-                ended=done.ended,
-                ready="ready" in done.timings,
-                seconds=done.timings["off"] - done.waited,
-                waited=done.waited,
-                stderr=done.stderr,
-                stuck=done.stuck,
-            )
-            void, message = found.void, found.message
-            if void == "oops" and (fault := self.fault_of_emulator(console)):
-                void, message = EMULATOR_FAULT, f"{fault} {message}"
-            if void == "silent-exit" and "done" in done.timings:
-                void, message = "broken-envelope", f"The results did not arrive completely: {error}."
-            return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
-        if trouble := findings_in(trial.into):
-            facts["console_findings"] = trouble
-        status = marks.get("DONE", (0.0, None))[1]
-        void, message = "", ""
-        if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
-            void, message = "wrong-clock", f"The guest's clock is wrong: {reason}."
-        elif status:
-            void, message = "setup-failed", self.why_setup_failed(trial.into, status)
-        elif reason := self.why_wrong(trial):
-            void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
-        return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
-
-    def fault_of_emulator(self, console: Sequence[str]) -> str:
-        """Reason why an oops is the emulator's fault and not the kernel's; empty where it is not known to be."""
-        return ""
-
-    def why_wrong(self, trial: Trial) -> str:
-        """Properties of the guest that differ from the plan; a boot may have captured its environment several times."""
-        captured = environments_in(trial.into)
-        expected = self.expected_environment(trial.arm)
-        reasons = [gate(read_environment(path), expected) for path in captured] or [
-            "it recorded nothing of its environment"
-        ]
-        return next((reason for reason in reasons if reason), "")
-
-    @staticmethod
-    def why_setup_failed(into: Path, status: int) -> str:
-        """From the output of the setup lines."""
-        return f"The setup lines failed; the script ended with {status}: {untrusted.read_end(into / 'setup' / 'stderr', 2000)}"
-
-    def expected_environment(self, arm: Arm) -> dict[str, Any]:
-        """Facts in the environment of a valid trial."""
-        clock = self.settings.clocksource
-        return {
-            "release": arm.kernel.release,
-            "architecture": arm.kernel.architecture,
-            "cpus": self.settings.cpus,
-            "clocksource": clock,
-            "clocksource_end": clock,
-        }
-
-
 class InQemu(GuestMachine):
     """A guest that QEMU boots, each trial in a fresh virtual machine on this host."""
 
@@ -186,6 +55,8 @@ class InQemu(GuestMachine):
     """The scratch disk's template; None where the study needs none."""
     pin: list[int]
     """The host's CPUs for the virtual ones; empty where they are not pinned."""
+    peer: Peer | None = None
+    """The guest at the other end of the link; None where no step needs one."""
 
     @abstractmethod
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
@@ -209,12 +80,30 @@ class InQemu(GuestMachine):
         return explain_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
-        """One boot in a fresh virtual machine."""
+        """One boot in a fresh virtual machine, with the peer in another one."""
+        if self.peer is None:
+            (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
+            return self.judge(trial, self.launch(trial))
+        peer, into = self.peer, trial.into / envelope.PEER
+        into.mkdir()
+        seconds = trial.deadline + link.LEAVE_SECONDS
+        second = structs.replace(trial, arm=peer.arm, script=link.peer_script(seconds), deadline=seconds, into=into)
+        (into / "guest.sh").write_text(second.script, "utf-8")
+        pins = self.pin, peer.machine.pin
+        done = link.run_pair(
+            lambda side: self.launch(trial, side), lambda side: peer.machine.launch(second, side), pins
+        )
+        own, other = self.judge(trial, done.trial), peer.machine.judge(second, done.peer)
+        void = link.judge_pair(done, own.why, other.why, into)
+        facts = own.facts | {"peer": other.facts | {"timings": other.timings}}
+        return structs.replace(own, facts=facts, void=void.code if void else "", message=void.message if void else "")
+
+    def launch(self, trial: Trial, side: Side | None = None) -> Run:
+        """One run of a fresh virtual machine, on its `side` of a link."""
         with ExitStack() as held:
             initrd = held.enter_context(confine.nameless(self.boot_files(trial)))
-            (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
-            done = run(
+            return run(
                 self.describe(trial.arm, initrd, Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
@@ -222,8 +111,8 @@ class InQemu(GuestMachine):
                 pin=self.pin,
                 handles=[disk] if disk else [],
                 raised=self.settings.priority == "high",
+                side=side,
             )
-        return self.judge(trial, done)
 
     def argv_by_hand(self, arm: Arm) -> list[str]:
         """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
@@ -266,6 +155,13 @@ class InQemu(GuestMachine):
         )
 
 
+class Peer(Struct, frozen=True):
+    """A machine that boots the peer, and what it boots."""
+
+    machine: InQemu
+    arm: Arm
+
+
 class QemuMachine(InQemu):
     """Made by `Qemu.prepare`."""
 
@@ -299,6 +195,27 @@ class QemuMachine(InQemu):
             # How long this host's kernel waits for a guest's CPU that went idle, before it sleeps: it makes wake-ups quicker.
             self.facts["halt_poll_ns"] = int(HALT_POLL.read_text())
 
+    def join(self, peer: Peer) -> None:
+        """Give the machine a peer; the host's CPUs are shared out to both."""
+        pin = host_cpus(self.settings.cpus + peer.machine.settings.cpus)
+        self.peer, self.link = peer, link.trial_lines()
+        self.pin, peer.machine.pin = pin[: self.settings.cpus], pin[self.settings.cpus :]
+        kernel = peer.arm.kernel
+        self.facts |= {
+            "pinned": self.pin,
+            "peer": {
+                "kernel": kernel.spec,
+                "release": kernel.release,
+                "sha256": kernel.sha256,
+                "modules": self.modules(kernel),
+                "cpus": peer.machine.settings.cpus,
+                "memory_mib": mebibytes(peer.machine.settings.memory, "memory of the peer"),
+                "pinned": peer.machine.pin,
+                "argv": peer.machine.argv_of(peer.machine.with_named_files(peer.arm)),
+                "link": [card_words(number, "@SOCKET@") for number in (1, 2)],
+            },
+        }
+
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
         return self.make_guest(
@@ -325,13 +242,6 @@ class QemuMachine(InQemu):
         return " ".join(word for word in words if word)
 
 
-def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:
-    """From the guest's marks and the host's times of them; empty where one is missing."""
-    if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():
-        return clock_trouble(marks["DONE"][0] - marks["READY"][0], timings["done"] - timings["ready"])
-    return ""
-
-
 class Qemu(MachineKind[QemuSettings]):
     """Virtual machines on this host."""
 
@@ -344,6 +254,7 @@ class Qemu(MachineKind[QemuSettings]):
         settings = super().read_settings(table)
         mebibytes(settings.memory, "memory")
         mebibytes(settings.disk, "disk")
+        mebibytes(settings.peer.memory, "memory of the peer")
         return settings
 
     def prepare_early(self, settings: QemuSettings, needs: Needs, **means: Unpack[Means]) -> None:
@@ -360,6 +271,19 @@ class Qemu(MachineKind[QemuSettings]):
         )
         return found == "tcg"
 
+    def why_no_peer(self, settings: QemuSettings) -> str:
+        """It boots a second guest; this host must have a CPU for each vCPU of both."""
+        wanted, there = settings.cpus + settings.peer.cpus, len(os.sched_getaffinity(0))
+        if wanted <= there:
+            return ""
+        return f"its guests would have {wanted} CPUs ([machine] cpus, [machine.peer] cpus), and this host has {there}"
+
+    def arm_of_peer(self, settings: QemuSettings, arms: Sequence[Arm], **means: Unpack[Means]) -> Arm:
+        """Arm of the peer: the baseline's kernel, or the one of the settings."""
+        chosen = settings.peer.kernel
+        kernel = self.kernel(chosen, **means) if chosen else arms[0].kernel
+        return Arm(Contender(kernel=kernel.spec, name="peer"), kernel)
+
     def prepare(self, settings: QemuSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
         for arm in arms:
@@ -368,20 +292,27 @@ class Qemu(MachineKind[QemuSettings]):
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)
         files = needs.files_and_programs("x86_64", cache=cache)
-        kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
+        peer = self.arm_of_peer(settings, arms, **means) if needs.peer else None
+        every = [*arms, *([peer] if peer else [])]
+        kernels = {arm.kernel.sha256: arm.kernel for arm in every}
         images = images_entered_alike(kernels, cache)
         modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())
+        carried = (*needs.modules, *([link.MODULE] if peer else []))
         bases = {
             parts: initramfs.base_archive(
-                kernel, root.busybox, cache=cache, programs=files, modules=modules, carried=needs.modules, quick=True
+                kernel, root.busybox, cache=cache, programs=files, modules=modules, carried=carried, quick=True
             )
-            for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
+            for parts, kernel in {arm.kernel.parts: arm.kernel for arm in every}.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
         accelerator = probe.choose_accelerator(
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+        if peer:
+            machine.join(
+                Peer(QemuMachine(settings_of_peer(settings), accelerator, root, bases, images, None, cache), peer)
+            )
         machine.facts["priority"] = priority.find_obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine

@@ -42,6 +42,10 @@ class SlurmNode(MachineKind[NodeSettings]):
     installed_kernels: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
 
+    def why_no_peer(self, settings: NodeSettings) -> str:
+        """It is declared."""
+        return settings.peer.lacks
+
     def prepare(self, settings: NodeSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
         check_bands(settings.conditions)

@@ -25,6 +25,10 @@ class Ssh(MachineKind[SshSettings]):
     installed_kernels: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
 
+    def why_no_peer(self, settings: SshSettings) -> str:
+        """It is declared."""
+        return settings.peer.lacks
+
     def prepare(self, settings: SshSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
         check_arms(settings, arms)

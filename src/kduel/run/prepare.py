@@ -97,6 +97,7 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
     check_counted(study, kind, prepared)
+    check_peer(kind, settings, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
@@ -160,6 +161,7 @@ def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
         ),
         programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
         files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
+        peer=any(each.needs_peer(given) for each, given in steps),
         scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
         modules=tuple(
             sorted(
@@ -211,6 +213,17 @@ def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps)
             f"{counted[0]}{others} would count instructions, but the clock of the machine {study.machine} counts time",
             "Leave out --machine, or give --machine icount; to measure time, choose another suite, such as --suite quick, or "
             'mode = "time" in the study.',
+        )
+
+
+def check_peer(kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -> None:
+    """Raises InputError where a step needs a peer, and the machine has none."""
+    steps = zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True)
+    linked = [step.label for step, chosen, given in steps if chosen.needs_peer(given)]
+    if linked and (reason := kind.why_no_peer(settings)):
+        raise InputError(
+            f"{linked[0]} needs a peer, a second machine over a network; {reason}",
+            "Measure on the machine qemu, which boots a second guest, or on ssh with [machine.peer]; or leave the step out.",
         )
 
 

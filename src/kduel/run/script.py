@@ -25,6 +25,7 @@ from kduel.core.slices import slice_label
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.hostinside import step_inside
+from kduel.guest.link import ALLOWANCE
 from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Arm, Needs
 from kduel.store.collect import PreparedSteps, step_directory
@@ -75,9 +76,11 @@ class TrialSetup:
             programs=tuple(sorted(programs)),
         )
 
-    def script(self, contender: Contender, order: Sequence[int], seed: int = 0, *, recorded: bool = False) -> Script:
+    def script(
+        self, contender: Contender, order: Sequence[int], seed: int = 0, *, recorded: bool = False, link: str = ""
+    ) -> Script:
         """The script of one contender's trial; `order` is the steps' order, `seed` its block's, `recorded` whether it
-        records what the machine does."""
+        records what the machine does, `link` the lines that reach a peer."""
         setup = self.setups[contender.name]
         parts = [self.make_step(index, setup, piece) for index, piece in self.prepared.in_order(order, seed)]
         draws = any(self.prepared.benchmarks[index].draws for index in order)
@@ -88,10 +91,11 @@ class TrialSetup:
             modules=self.modules,
             seed=seed if draws else None,
             recorded=recorded,
+            link=link,
         )
         services = {part.service.name: part.service.timeout for part in parts if part.service}
         seconds = sum(services.values()) + sum(part.timeout for part in parts)
-        return Script(text, self.study.settle.seconds + setup.seconds + seconds)
+        return Script(text, self.study.settle.seconds + setup.seconds + seconds + (ALLOWANCE if link else 0.0))
 
     def make_step(self, index: int, setup: schedulers.SchedulerSetup, piece: int = 0) -> ScriptStep:
         """One step of the script, or a slice of one, as a contender with this setup runs it."""
@@ -107,6 +111,7 @@ class TrialSetup:
             after=setup.after_each,
             number=index + 1,
             service=service and msgspec.structs.replace(service, start=setup.wrap(service.start)),
+            peer=chosen.needs_peer(parameters),
         )
 
     def gate(self, trial: Path, contender: str) -> Void | None:
@@ -136,11 +141,13 @@ def write_environment(trial: Path) -> None:
         (trial / "environment.json").write_bytes(text)
 
 
-def boot_script(study: Study, setup: TrialSetup, boot: Sequence[PlannedTrial], *, recorded: bool = False) -> Script:
+def boot_script(
+    study: Study, setup: TrialSetup, boot: Sequence[PlannedTrial], *, recorded: bool = False, link: str = ""
+) -> Script:
     """The script of one boot."""
     contenders = {contender.name: contender for contender in study.contenders}
     scripts = [
-        setup.script(contenders[planned.contender], planned.steps, planned.seed, recorded=recorded)
+        setup.script(contenders[planned.contender], planned.steps, planned.seed, recorded=recorded, link=link)
         for planned in boot
     ]
     deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)

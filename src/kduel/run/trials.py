@@ -150,7 +150,7 @@ class Trials:
         just before."""
         staged = self.run.stage(boot[0].position)
         inside = ready.machine.records_inside
-        script = boot_script(ready.study, ready.setup, boot, recorded=inside)
+        script = boot_script(ready.study, ready.setup, boot, recorded=inside, link=ready.machine.link)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         clock = time.monotonic()
         (staged / "guest.sh").write_text(script.text, "utf-8")

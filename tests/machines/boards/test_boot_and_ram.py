@@ -19,7 +19,8 @@ from kduel.core.experiment import Contender
 from kduel.guest.size import mebibytes
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Outcome, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings
+from kduel.machines.guests.judged import QemuSettings
+from kduel.machines.qemu import QemuMachine
 from kduel.run.smallest_ram import find_smallest_ram
 
 LOGS = Path(__file__).parent / "logs"

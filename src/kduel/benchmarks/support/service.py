@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -57,6 +57,19 @@ def server(
         f"done\n{after}"
     )
     return Service(name=name, start=start, seconds=seconds, scratch=scratch)
+
+
+def on_peer(service: Service) -> Service:
+    """The service on the peer. Where the study declares that the peer's servers run, nothing is started there."""
+    place = f"/tmp/kduel-{service.name}"
+    declared = '[ -z "${KDUEL_PEER_RUNS-}" ] || exit 0'
+    start = f"rm -rf {place}\nmkdir {place}\ncd {place}\n{service.start.strip()}"
+    stop = f"kill $(cat {place}/*.pid) || :\nrm -rf {place}\n{service.stop.strip()}"
+
+    def send_script(script: str) -> str:
+        return f"{declared}\npeer >&2 <<'KDUEL_ON_PEER'\n{script.strip()}\nKDUEL_ON_PEER\n"
+
+    return structs.replace(service, start=send_script(start), stop=send_script(stop))
 
 
 def need(programs: Sequence[str], packages: Sequence[str]) -> str:

@@ -18,8 +18,8 @@ from kduel.guest.initramfs import Base
 from kduel.guest.size import mebibytes
 from kduel.machines import Arm, Trial
 from kduel.machines.boards import Board
+from kduel.machines.guests.judged import GuestMachine, QemuSettings
 from kduel.machines.host.processors import host_cpu
-from kduel.machines.qemu import GuestMachine, QemuSettings
 
 
 class DescribedBoard(GuestMachine):

@@ -10,6 +10,7 @@ import msgspec
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
+from kduel.guest.link import declared_lines
 from kduel.kernels import InstalledKernel, Kernel
 from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
@@ -40,6 +41,9 @@ class RealMachine(Machine):
     ) -> None:
         self.settings, self.connection, self.entries, self.programs = settings, connection, entries, programs
         self.facts, self.loan = facts, loan
+        peer = settings.peer
+        if peer.address:
+            self.link = declared_lines(peer.address, peer.own_address, peer.shell)
 
     def modules(self, kernel: Kernel) -> str | None:
         """Digest of all modules brought with the kernel: which of them are loaded is up to the machine."""

@@ -39,6 +39,23 @@ RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
 
+class DeclaredPeer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [machine.peer]: another machine, which is there already and serves all contenders."""
+
+    address: str = ""
+    """By which the measured machine reaches it."""
+    own_address: str = ""
+    """By which the peer reaches the measured machine, where a step's client is on the peer."""
+    shell: str = ""
+    """A command, run as root on the measured machine, that runs its standard input as a shell script on the peer: "ssh root@10.0.0.7 sh -e".
+    Empty: the servers that the steps need run on the peer already, on their programs' ports."""
+
+    @property
+    def lacks(self) -> str:
+        """Reason why there is no peer; empty where there is one."""
+        return "" if self.address else "the study declares none ([machine.peer] address)"
+
+
 class RealSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings in the [machine] tables of all real machines."""
 
@@ -51,6 +68,7 @@ class RealSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_
     clocksource: str = ""
     """What a trial must have; empty: whatever the kernel chooses, shown in the report."""
     conditions: Bands = Bands()
+    peer: DeclaredPeer = DeclaredPeer()
 
 
 class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""Shared parts of the machines whose trials boot a guest of KDuel's own."""

@@ -1,0 +1,168 @@
+"""Two real guests on a private link: they exchange load, reach nothing else, and no trial outlives its peer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kduel.benchmarks import Raw, benchmark
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
+from kduel.guest import link
+from kduel.guest.script import ScriptStep, compose
+from kduel.kernels import resolve
+from kduel.machines import Arm, Machine, Needs, Outcome, Trial
+from kduel.machines.qemu import PLUGIN
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+SPEC = "debian:6.1-cloud"
+ALONE = """
+set +e
+ls /sys/class/net
+busybox ip route
+for there in 10.213.0.1 10.213.0.2 10.213.0.3 10.0.2.2 10.0.2.3 8.8.8.8; do
+    busybox ping -c 1 -W 2 $there >/dev/null 2>&1 && echo "reached $there"
+done
+busybox arping -q -f -c 2 -w 2 -I eth0 10.0.2.2 && echo "something answers"
+ls -d /sys/bus/pci/devices/*/virtio*/net | wc -l
+"""
+IN_PEER = """
+peer <<'EOF'
+uname -r
+busybox ip route
+busybox ping -c 1 -W 2 10.0.2.2 >/dev/null 2>&1 && echo "reached the host"
+ls /sys/class/net
+EOF
+echo 'echo out; echo err >&2; exit 7' | peer || echo $?
+"""
+EXCHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("iperf3", {"path": "link", "time": 1}),
+    ("netperf", {"path": "link", "transactions": 200}),
+    ("netperf", {"path": "link", "test": "tcp_crr", "transactions": 200}),
+    ("netperf", {"path": "link", "test": "udp_rr", "transactions": 200}),
+    ("nginx", {"path": "link", "connections": "new", "requests": 1000}),
+]
+
+
+def step_of(name: str, table: dict[str, Any]) -> ScriptStep:
+    which = benchmark(name)
+    given = which.read_parameters(table)
+    return ScriptStep(
+        label=which.label(given),
+        script=which.script(given),
+        timeout=which.timeout(given),
+        service=which.service(given),
+        peer=which.needs_peer(given),
+    )
+
+
+@pytest.fixture(scope="module")
+def linked() -> tuple[Machine, Arm]:
+    cache = Cache()
+    arm = Arm(Contender(kernel=SPEC), resolve(SPEC, cache=cache, progress=Progress()))
+    table = {"accel": "tcg", "memory": "512M", "cpus": 1, "peer": {"memory": "384M"}}
+    needs = Needs(packages=("iperf3", "netperf", "nginx-light", "apache2-utils"), peer=True)
+    return PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, progress=Progress()), arm
+
+
+def boot(linked: tuple[Machine, Arm], into: Path, steps: list[ScriptStep]) -> Outcome:
+    machine, arm = linked
+    script = compose(steps, settle=Settle(mode="fixed", seconds=0), link=machine.link)
+    into.mkdir()
+    outcome = machine.boot(Trial(id="t", arm=arm, script=script, deadline=400, into=into))
+    assert guests_by_side() == {}
+    return outcome
+
+
+def guests_by_side() -> dict[str, int]:
+    """Processes of QEMU that this process started, by their side of the link."""
+    found = {}
+    for path in Path("/proc/self/task").glob("*/children"):
+        for pid in path.read_text().split():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            found |= {side: int(pid) for side in "12" if f"mac=52:54:00:00:00:0{side}".encode() in words}
+    return found
+
+
+@contextmanager
+def once_in_step(into: Path, step: str, do: Callable[[], None]) -> Iterator[None]:
+    """`do` is called in a thread when the trial's guest has begun a step."""
+    over, log = threading.Event(), into / "console.log"
+
+    def wait() -> None:
+        while not over.wait(0.2):
+            if log.exists() and f"step {step}" in log.read_text(errors="replace"):
+                do()
+                over.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_guests_exchange_load_and_reach_nothing_else(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
+    looking = [
+        ScriptStep(label="alone", script=ALONE, timeout=120),
+        ScriptStep(label="in-peer", script=f"set +e\n{IN_PEER}", timeout=120, peer=True),
+    ]
+    into = tmp_path / "trial"
+    outcome = boot(linked, into, [*looking, *(step_of(name, table) for name, table in EXCHANGES)])
+    assert outcome.void == "", outcome.message
+    told = (into / "01-alone/stdout").read_text().splitlines()
+    route = "10.213.0.0/30 dev eth0 scope link  src 10.213.0.{} "
+    assert told == ["eth0", "lo", route.format(1), "reached 10.213.0.1", "reached 10.213.0.2", "1"]
+    release = linked[1].kernel.release
+    answered = (into / "02-in-peer/stdout").read_text().splitlines()
+    assert [line for line in answered if line] == [release, route.format(2), "eth0", "lo", "out", "err", "7"]
+    for number, (name, table) in enumerate(EXCHANGES, 3):
+        step = into / f"{number:02d}-{step_of(name, table).label}"
+        status = msgspec.json.decode((step / "exit.json").read_bytes())["status"]
+        assert status == 0, (step / "stderr").read_text()
+        which = benchmark(name)
+        assert which.parse(Raw.read(step), which.read_parameters(table))
+    peer, facts = outcome.facts["peer"], linked[0].facts
+    assert peer["ended"] == "off" and {"home", "ready", "off"} <= peer["timings"].keys()
+    assert (into / "peer/environment/uname").exists() and (into / "peer/console.log").exists()
+    assert facts["peer"]["release"] == release and facts["peer"]["cpus"] == 1
+    assert len({*facts["pinned"], *facts["peer"]["pinned"]}) == 2
+
+
+def test_a_peer_that_is_killed_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
+    into = tmp_path / "killed"
+    sleep = [ScriptStep(label="long", script="sleep 600", timeout=900, peer=True)]
+    with once_in_step(into, "01-long", lambda: os.kill(guests_by_side()["2"], signal.SIGKILL)):
+        outcome = boot(linked, into, sleep)
+    assert outcome.void == "peer-died" and "qemu-killed" in outcome.message, outcome.message
+
+
+def test_a_peer_that_hangs_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
+    into = tmp_path / "hung"
+    asks = ScriptStep(label="asks", script="sleep 2; echo : | peer", timeout=6, peer=True)
+    with once_in_step(into, "01-asks", lambda: os.kill(guests_by_side()["2"], signal.SIGSTOP)):
+        outcome = boot(linked, into, [asks, ScriptStep(label="next", script="true", timeout=5)])
+    assert outcome.void == "peer-hung", outcome.message
+    assert not (into / "02-next/exit.json").exists()
+
+
+def test_a_peer_that_does_not_answer_is_late(
+    linked: tuple[Machine, Arm], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, arm = linked
+    scripts = link.own_file
+    monkeypatch.setattr(link, "own_file", lambda name: b"exit 1" if name == "peer.sh" else scripts(name))
+    monkeypatch.setattr(machine, "link", machine.link.replace(f"link_bound={link.MEET_SECONDS}", "link_bound=3"))
+    outcome = boot((machine, arm), tmp_path / "trial", [])
+    assert outcome.void == "peer-late", outcome.message
