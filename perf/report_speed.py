@@ -1,7 +1,7 @@
 """How long a report of a long run takes: python perf/report_speed.py [BLOCKS METRICS | RUN].
 
 Makes results of 2 x BLOCKS trials in memory (500 blocks and 200 metrics by default), writes them in every format, and
-prints seconds (by the clock, and of processor time) and bytes. The page's script is put together once per installation; its cost is printed apart.
+prints seconds (by the clock, and of processor time) and bytes.
 
 Given a finished run, its trials are copied until there are 1,000, and `kduel report` is timed from its start to its end.
 """
@@ -24,7 +24,6 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 from examples import simulated  # noqa: E402
 
 from kduel.report import report_format  # noqa: E402
-from kduel.report.plots.bundle import vega_script  # noqa: E402
 
 LIMIT = 2.0
 """Seconds that a report of 1,000 trials may take, loading and judging not counted."""
@@ -33,9 +32,6 @@ LIMIT = 2.0
 def main(blocks: int, metrics: int) -> None:
     """Time every format."""
     results = simulated(blocks=blocks, metrics=metrics)
-    began = time.perf_counter()
-    vega_script()
-    print(f"the page's script, first time or from the cache: {time.perf_counter() - began:.2f} s")
     print(f"{2 * blocks} trials, {metrics} metrics; at most {LIMIT} s each")
     for name in ("text", "json", "csv", "markdown", "latex", "mail", "html"):
         began, busy = time.perf_counter(), time.process_time()

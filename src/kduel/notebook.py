@@ -126,12 +126,7 @@ class LoadedRun:
         columns: dict[str, list[float | None]] = {}
         for one in same:
             columns |= one.values
-        rows = [
-            {"c": arm, "b": str(block), "v": value, "s": f"{value:g} {metric.unit}", "t": f"block {block}", "j": 0}
-            for arm, column in columns.items()
-            for block, value in zip(self.results.blocks, column, strict=False)
-            if value is not None
-        ]
+        rows = values.value_rows(self.results, structs.replace(metric, values=columns))
         return Plot(values.strip(list(columns), effects.PICTURE, rows, unit=metric.unit, width=width))
 
 

@@ -422,10 +422,13 @@ def test_the_pages_summary_says_depends_as_the_table_does_and_which_differences_
     assert said["different"].endswith("more differ, 1 of them by too little to matter: see the table")
 
 
-def test_the_picture_of_counts_is_of_ranges_not_of_intervals() -> None:
-    caption = re.findall(
-        r"<figcaption>Change against(.*?)</figcaption>", report_format("html").render(results()), re.S
+def test_the_picture_of_counts_is_of_ranges_with_a_dot_a_condition() -> None:
+    counted = results()
+    page = report_format("html").render(counted)
+    captions = re.findall(r"<caption>(.*?)</caption>", page, re.S)
+    assert "range over conditions" in captions[0] and "with its interval" not in captions[0]
+    drawn = re.findall(r'<svg class="interval".*?</svg>', page, re.S)[0]
+    metric = next(
+        m for m in counted.metrics if m.role == "primary" or all(m.role != "primary" for m in counted.metrics)
     )
-    assert (
-        len(caption) == 1 and "range over conditions" in caption[0] and "interval" not in caption[0].split("Only")[0]
-    )
+    assert drawn.count("<circle") == max(1, len(metric.conditions))

@@ -1,8 +1,7 @@
-"""The page in a real browser: it opens offline, draws its plots, tells a trial on hover, and runs nothing of a stranger's."""
+"""The page in a real browser: it opens offline, tells a value on hover, and runs nothing of a stranger's."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,69 +39,64 @@ def show(page: Browser, directory: Path, results: Results) -> None:
     page.open(path)
 
 
-def scroll_through(page: Browser) -> list[tuple[str, int]]:
-    """Look at every plot; each is drawn by the time one looks at it. Its kind, and how many symbols it shows."""
-    seen = []
-    for number in range(page.evaluate("document.querySelectorAll('.plot').length")):
-        plot = f"document.querySelectorAll('.plot')[{number}]"
-        page.evaluate(f"{plot}.scrollIntoView({{block: 'center'}})")
-        page.wait(f"'drawn' in {plot}.dataset")
-        symbols = page.evaluate(f"{plot}.querySelectorAll('.mark-symbol path').length")
-        seen.append((page.evaluate(f"{plot}.dataset.plot"), symbols))
-    return seen
+def dots(page: Browser) -> list[int]:
+    """How many dots each chart of values has."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.chart.values')].map(chart => [...chart.querySelectorAll('.dots')]"
+        ".reduce((sum, path) => sum + path.getAttribute('d').split('M').length - 1, 0))"
+    )
 
 
-def test_every_value_is_drawn(page: Browser, tmp_path: Path) -> None:
-    show(page, tmp_path, published())
-    seen = scroll_through(page)
-    assert [count for kind, count in seen if kind == "strip"] == [20] * 7
-    assert [count for kind, count in seen if kind == "order"] == [20] * 7
-    forest = [count for kind, count in seen if kind == "forest"]
-    assert len(forest) == 1
-    assert forest[0] >= 7
-    assert page.evaluate("[...document.querySelectorAll('.plot')].every(p => p.getAttribute('role') === 'img')")
+def test_every_value_is_drawn_without_a_script(page: Browser, tmp_path: Path) -> None:
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        show(page, tmp_path, published())
+        assert dots(page) == [20] * 7
+        assert page.evaluate("document.querySelectorAll('#verdicts tbody svg.interval').length") == 8, "and the axis"
+        high = "[...document.querySelectorAll('#verdicts svg.interval')].map(s => s.getBoundingClientRect().height)"
+        assert min(page.evaluate(high)) > 15
+        assert page.evaluate("[...document.querySelectorAll('.chart')].every(p => p.getAttribute('role') === 'img')")
+        assert page.evaluate("document.querySelectorAll('.every tbody td').length") == 7 * 2 * 11
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_effects_are_drawn_without_a_script(page: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(report_format("html").render(hostile()).replace("<script>", '<script type="text/plain">'))
-    page.open(path)
-    shown = page.evaluate("document.querySelector('[data-plot=forest] svg').textContent")
-    assert "%" in shown and page.evaluate("document.querySelectorAll('[data-plot=forest] svg path').length") > 3
-    assert page.evaluate("document.querySelector('[data-plot=forest] svg').getBoundingClientRect().height") > 40
-    assert page.evaluate("document.querySelectorAll('[data-plot=forest] script').length") == 0
+def test_an_interval_lies_where_its_axis_says(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, simulated())
+    metric = simulated().metrics[2]
+    row = "document.querySelectorAll('#verdicts tbody tr')[2]"
+    drawn = page.evaluate(f"['x1', 'x2'].map(end => parseFloat({row}.querySelector('.reach').getAttribute(end)))")
+    axis = "[...document.querySelector('#verdicts .axis').querySelectorAll('text')]"
+    ticks = page.evaluate(f"{axis}.map(t => [t.textContent, parseFloat(t.getAttribute('x'))])")
+    (low, first), (high, last) = [(float(text.replace("−", "-")), x) for text, x in (ticks[0], ticks[-1])]
+    values = [low + (x - first) / (last - first) * (high - low) for x in drawn]
+    assert values == pytest.approx([metric.ci_low_pct, metric.ci_high_pct], abs=0.02)
 
 
 def test_hover_tells_the_trial_and_its_value(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, simulated())
-    page.evaluate("document.querySelector('.strip').scrollIntoView({block: 'center'})")
-    page.wait("document.querySelector('.strip').dataset.drawn === '24'")
-    page.wait("!!document.querySelector('[data-plot=forest]').dataset.drawn")
-    box = "document.querySelector('.strip .mark-symbol path').getBoundingClientRect()"
-    for _ in range(40):
-        # Plots that are drawn late may still move the page below the mouse.
-        x, y = page.evaluate(f"[{box}.x + {box}.width / 2, {box}.y + {box}.height / 2]")
+    page.evaluate("document.querySelector('.chart.values').scrollIntoView({block: 'center', behavior: 'instant'})")
+    for number in (0, 7):
+        arm, index = number % 2, number // 2
+        x, y = page.evaluate(
+            "(() => { const chart = document.querySelector('.chart.values'), box = chart.querySelector('svg').getBoundingClientRect();"
+            f"const at = chart.querySelectorAll('.dots')[{arm}].getAttribute('d').split('M')[{index + 1}].split(/[ h]/);"
+            "return [box.x + at[0] / 1000 * box.width, box.y + at[1] / 1000 * box.height]; })()"
+        )
         page.hover(x, y)
-        if page.evaluate("!document.getElementById('tip').hidden"):
-            break
-        time.sleep(0.25)
-    told = page.evaluate(
-        "[...document.querySelectorAll('#tip div')].map(line => [...line.childNodes].map(n => n.textContent))"
-    )
-    lines = dict(told)
-    assert list(lines) == ["trial", "contender", "block", "value"]
-    assert f"-b{int(lines['block']):02d}-{lines['contender']}" in lines["trial"]
-    assert lines["value"] == f"{simulated().metrics[0].values[lines['contender']][int(lines['block']) - 1]:.10g}"
+        told = page.evaluate(
+            "[...document.querySelectorAll('#tip div')].map(line => [...line.childNodes].map(n => n.textContent))"
+        )
+        name, values = list(simulated().metrics[0].values.items())[arm]
+        assert told == [["contender", name], ["block", str(index + 1)], ["value", f"{values[index]:.10g}"]]
 
 
 def test_a_strangers_strings_do_nothing(page: Browser, tmp_path: Path) -> None:
     page.call("Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => { window.pwned = true; };")
     show(page, tmp_path, hostile())
-    scroll_through(page)
-    # Data, the library as text, our own script, and the library.
-    assert page.evaluate("document.scripts.length") == 4
+    assert page.evaluate("document.scripts.length") == 1
     assert not page.evaluate("window.pwned === true")
-    labels = page.evaluate("document.querySelector('.strip svg').textContent")
+    labels = page.evaluate("document.querySelector('.chart').textContent")
     assert '<script>alert("x")</script>' in labels
     told = page.evaluate("document.body.innerText")
     assert "\\u202egnp.exe" in told
@@ -134,7 +128,7 @@ def test_the_exact_part_is_shown_and_linked(page: Browser, tmp_path: Path) -> No
     shown = page.evaluate("document.querySelector('#exact').innerText")
     (part,), (timed,) = digest(counts).comparisons, digest(whole).comparisons
     assert part.headline in shown and effect(part.primary[0]) in shown
-    assert page.evaluate("document.querySelectorAll('#exact tbody tr').length") == len(part.primary)
+    assert page.evaluate("document.querySelectorAll('#exact tbody tr:not(.axis)').length") == len(part.primary)
     assert timed.headline in page.evaluate("document.querySelector('#verdicts').innerText")
     assert page.evaluate("document.body.innerText").count(part.headline) == 1
     assert page.evaluate("document.querySelectorAll('#exact .mark').length") == 0, "its findings are on its own page"
@@ -151,10 +145,9 @@ def test_no_page_is_wider_than_its_window(page: Browser, tmp_path: Path, example
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_dark_and_light_reach_the_plots(page: Browser, tmp_path: Path) -> None:
+def test_dark_and_light_reach_the_charts(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, published())
-    page.wait("!!document.querySelector('[data-plot=forest]').dataset.drawn")
-    ink = "getComputedStyle(document.querySelector('[data-plot=forest] text')).fill"
+    ink = "getComputedStyle(document.querySelector('.chart text')).fill"
     light = page.evaluate(ink)
     page.media(scheme="dark")
     dark = page.evaluate(ink)
@@ -163,43 +156,22 @@ def test_dark_and_light_reach_the_plots(page: Browser, tmp_path: Path) -> None:
     assert page.evaluate(ink) == light
 
 
-def test_a_long_run_stays_light(page: Browser, tmp_path: Path) -> None:
-    """Plots out of sight are dropped: the page does not grow with the number of metrics looked at."""
-    show(page, tmp_path, simulated(blocks=60, metrics=40))
-    page.evaluate("document.querySelectorAll('details.metric').forEach(d => { d.open = true; })")
-    most = 0
-    for number in range(0, 80, 4):
-        page.evaluate(f"document.querySelectorAll('.strip, .order')[{number}].scrollIntoView()")
-        page.wait(f"'drawn' in document.querySelectorAll('.strip, .order')[{number}].dataset")
-        most = max(most, page.evaluate("document.querySelectorAll('[data-drawn]').length"))
-    assert most <= 50
-
-
-def test_filter_and_tables_of_values(page: Browser, tmp_path: Path) -> None:
-    show(page, tmp_path, simulated(blocks=4, metrics=16))
+def test_a_long_page_is_folded(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, simulated(blocks=3, metrics=40))
+    seen = "[...document.querySelectorAll('#values details.metric')].filter(d => d.checkVisibility({contentVisibilityAuto: true})).length"
+    assert page.evaluate(seen) == 24
     page.evaluate(
-        "const f = document.getElementById('filter'); f.value = 'hackbench'; f.dispatchEvent(new Event('input'))"
+        "{ const f = document.getElementById('filter'); f.value = 'stress-ng-vm-4'; f.dispatchEvent(new Event('input')); }"
     )
-    assert page.evaluate("document.getElementById('matches').textContent") == "2 of 16"
-    page.evaluate("document.querySelector('details.metric:not([hidden]) details[data-values]').open = true")
-    page.wait("!!document.querySelector('details[data-values][open] table')")
-    rows = page.evaluate(
-        "[...document.querySelectorAll('details[data-values][open] tr')].map(r => [...r.cells].map(c => c.textContent))"
-    )
-    values = simulated(blocks=4, metrics=16).metrics[2].values
-    assert rows[0] == ["block", *values]
-    assert [[float(cell) for cell in row[1:]] for row in rows[1:]] == [
-        list(pair) for pair in zip(*values.values(), strict=True)
-    ]
+    assert page.evaluate("document.getElementById('matches').textContent") == "1 of 40"
+    assert page.evaluate(seen) == 1, "and the fold around it is open"
 
 
 def test_a_missing_value_is_not_drawn(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, ALL["broken"]())
-    page.evaluate("document.querySelector('.strip').scrollIntoView()")
-    page.wait("document.querySelector('.strip').dataset.drawn === '22'")
+    assert dots(page)[0] == 22
 
 
 @pytest.mark.parametrize("example", ["empty", "single", "exact", "undecided"])
 def test_thin_runs_open_too(page: Browser, tmp_path: Path, example: str) -> None:
     show(page, tmp_path, ALL[example]())
-    scroll_through(page)

@@ -250,7 +250,7 @@ def test_the_three_weightiest_causes_are_shown_and_the_rest_on_demand() -> None:
     assert "2 more findings: kduel report RUN --all-findings" in short
     assert all(f"evidence of {code}" in full for code in codes) and "--all-findings" not in full
     page = report_format("html").render(results)
-    assert re.search(r"[0-9] more notes", page) and all(f"evidence of {code}" in page for code in codes)
+    assert re.search(r"[0-9] more findings", page) and all(f"evidence of {code}" in page for code in codes)
 
 
 def test_a_primary_metrics_finding_comes_before_an_exploratory_ones() -> None:

@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 import msgspec
 
 from kduel.core import format as amounts
+from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.closing import EXACT_MEANS
-from kduel.report.content.digest import SIGNS, digest, side_words
+from kduel.report.content.digest import SIGNS, digest, largest_first, side_words
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn_figure
 from kduel.report.content.machines import machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
+from kduel.report.content.overview import left_out
 from kduel.report.content.reproduce import reproduction, shell_lines
-from kduel.report.page.data import describe_plot, forest_pictures, has_forest, metric_groups, page_data
+from kduel.report.page.charts import Charts, metric_groups
 from kduel.report.page.factors import factors_part
+from kduel.report.page.figures import every_value, further_figures
 from kduel.report.page.matrix import matrix_part
 from kduel.report.page.tails import tails_part
 from kduel.report.page.tradeoffs import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
 from kduel.report.plots import effects as plots
-from kduel.report.plots.bundle import vega_script
+from kduel.report.plots.intervals import intervals
+from kduel.report.plots.trials import LONG, WORSE
 from kduel.store.rundir import EXACT, PAGE
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 NOTES_ABOVE = 2
-"""Cautions and findings that stand above the plot of effects; the others are folded."""
+"""Cautions, and findings, that stand above the table of effects; the others are folded."""
+MOST_ROWS = 12
+"""Rows of a table of verdicts; the others are folded."""
+MOST_METRICS = 24
+"""Metrics whose values are listed; the others are folded."""
+MOST_VALUES = 6000
+"""Values that are tables as well as charts: a page of a longer run would be too large to send."""
 OPEN_METRICS = 8
 """So many metrics are shown unfolded; a longer list starts folded, with only the decided primary ones open."""
 
+INDENTED = re.compile(r"\n\s+(?=<)")
+"""Before a tag it only makes the page larger: text is escaped, so that no line of it begins with one."""
 PASTED = 100
 """Columns of the commands that a reader pastes into a shell."""
 
@@ -54,24 +69,15 @@ class HtmlFormat(Format):
         said = digest(results)
         groups = metric_groups(results)
         matrix = matrix_part(results)
-        tradeoffs = tradeoffs_part(results)
-        factors = factors_part(results)
-        tails = tails_part(results)
-        data = page_data(results, groups, said) | {
-            "matrix": matrix.specs if matrix else [],
-            "tradeoffs": tradeoffs.specs if tradeoffs else [],
-            "factors": factors.specs if factors else [],
-            "tails": tails.specs if tails else [],
-        }
-        return environment.get_template("report.html").render(
+        page = environment.get_template("report.html").render(
             results=results,
             said=said,
             groups=groups,
             places={(group.first.benchmark, group.first.metric): group.number for group in groups},
             matrix=matrix,
-            tradeoffs=tradeoffs,
-            factors=factors,
-            tails=tails,
+            tradeoffs=tradeoffs_part(results),
+            factors=factors_part(results),
+            tails=tails_part(results),
             marks=MARKS,
             NOTES_ABOVE=NOTES_ABOVE,
             efficiency=efficiency,
@@ -82,6 +88,8 @@ class HtmlFormat(Format):
             exact_means=EXACT_MEANS,
             host_drawn=drawn_figure(results),
             delta=results.study.delta,
+            exact_delta=results.exact.study.delta if results.exact else None,
+            MOST_METRICS=MOST_METRICS,
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),
             again=shell_lines(again, PASTED) if (again := reproduction(results)) else [],
@@ -92,11 +100,14 @@ class HtmlFormat(Format):
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
             links=lambda trial: raw_links(trial, options.run),
-            pictures=forest_pictures(said, results.study.delta),
-            data=script_json(data),
-            vega=script(vega_script()),
+            charts=Charts(results),
+            every=every_value(results, groups, MOST_VALUES),
+            further=further_figures(groups),
+            worse_steps=step_words(WORSE, "worse by "),
+            long_steps=step_words(LONG, "waited "),
             version=full_version(),
         )
+        return INDENTED.sub("\n", page)
 
 
 PLUGIN = HtmlFormat()
@@ -118,12 +129,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    axes = itertools.count(1)
     environment.globals |= {
         "signs": SIGNS,
         "key": key,
-        "described": describe_plot,
-        "has_forest": has_forest,
-        "forest_metrics": plots.forest_metrics,
+        "intervals": lambda metrics, delta: intervals(metrics, delta, f"axis{next(axes)}"),
+        "foremost_rows": foremost_rows,
+        "left_out": left_out,
         "side": side,
         "sided": side_words,
         "decided": shows_difference,
@@ -171,21 +183,19 @@ def explanations(results: Results) -> list[tuple[str, Any, str]]:
     return found
 
 
-def script_json(value: Any) -> Any:
-    """JSON that may stand in a script element: nothing in it can end the element or hide a character."""
-    from markupsafe import Markup
+def foremost_rows(metrics: list[MetricResult]) -> tuple[list[MetricResult], list[MetricResult]]:
+    """Metrics that a table shows, and those that are folded: of more than MOST_ROWS the largest differences are shown."""
+    if len(metrics) <= MOST_ROWS:
+        return metrics, []
+    ordered = sorted(metrics, key=lambda one: (not shows_difference(one), largest_first(one)))
+    kept = set(map(id, ordered[:MOST_ROWS]))
+    return [one for one in metrics if id(one) in kept], [one for one in metrics if id(one) not in kept]
 
-    text = msgspec.json.encode(value).decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
 
-
-def script(text: str) -> Any:
-    """Our own script, as it is."""
-    from markupsafe import Markup
-
-    return Markup(text)
+def step_words(steps: Sequence[float], before: str) -> list[str]:
+    """Ranges of per cent between the steps, in words."""
+    middle = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(steps)]
+    return [f"{before}less than {steps[0]:g} %", *(f"{words} %" for words in middle), f"{steps[-1]:g} % or more"]
 
 
 def raw_links(trial: TrialResult, run: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -366,17 +367,17 @@ def test_advice_counts_what_does_not_stand_out() -> None:
 
 def test_a_difference_too_small_to_matter_has_no_colour() -> None:
     from kduel.report import report_format
-    from kduel.report.plots import matrix as matrix_plots
+    from kduel.report.page.matrix import heat_cells
 
     results = crossed()
     results.machine = MachineRecord(exact=True)
     results.study.delta = 50.0
-    rows = matrix_plots.heat_rows(shape(results) or pytest.fail("no matrix"))
-    assert {row["tone"] for row in rows} == {"same", "undecided"}
-    assert "≈ −20 %" in {row["said"] for row in rows}
+    cells = heat_cells(shape(results) or pytest.fail("no matrix"))
+    assert {cell.tone for cell in cells} == {"same", "undecided"}
+    assert "≈ −20 %" in {cell.said for cell in cells}
     results.study.delta = 1.0
-    rows = matrix_plots.heat_rows(shape(results) or pytest.fail("no matrix"))
-    assert "better" in {row["tone"] for row in rows}
+    cells = heat_cells(shape(results) or pytest.fail("no matrix"))
+    assert "better" in {cell.tone for cell in cells}
     text = report_format("matrix").render(results)
     assert "≈ shown to be less than the 1 % that matter" in text and "▲ −20" in text
 
@@ -402,21 +403,25 @@ def test_every_use_speaks_of_metrics_that_there_are() -> None:
             assert {(aspect, statistic) for statistic in statistics} <= found, aspect
 
 
-def test_the_plots_compile(published: Results) -> None:
-    from kduel.report.plots import effects as plots
+def test_the_plots_hold_what_they_show(published: Results) -> None:
+    from kduel.report.page.matrix import matrix_part
     from kduel.report.plots import matrix as matrix_plots
 
-    matrix = shape(published)
-    assert matrix is not None
-    for family in matrix.families:
-        assert matrix_plots.has_times(matrix, family) and matrix_plots.has_switches(matrix, family)
-        for theme in (plots.PAGE, plots.PICTURE):
-            plots.vega(matrix_plots.times(matrix, family, theme))
-            plots.vega(matrix_plots.switches(matrix, family, theme))
+    matrix, part = shape(published), matrix_part(published)
+    assert matrix is not None and part is not None
+    for family in part.families:
+        assert [count for count, _ in family.times] == [count for count, _ in family.switches] == [10, 100, 1000]
+    first = str(part.families[0].times[0][1])
+    assert first.count('class="piece') == 3 * 3 and first.count('class="spread"') == 3
+    wall, user, system = re.findall(r'y="[^"]*" width="([0-9.]+)%" height="[^"]*" class="piece', first)[:3]
+    means = matrix.cells[0].means
+    assert float(wall) / (float(user) + float(system)) == pytest.approx(
+        means["wall"] / (means["user"] + means["system"]), rel=0.01
+    )
     matrix.cells[0].sds["wall"] = 99.0
     assert matrix_plots.time_rows(matrix, "cpu")[0]["low"] == 0
-    heat = plots.svg(matrix_plots.heat(matrix, plots.PICTURE))
-    assert "−26 %" in heat and "▲" in heat
+    assert part.headlines[0] == "SCHED_OTHER against SCHED_RR: undecided in 4 of 9 cells, faster in 4, slower in 1"
+    assert {cell.said for cell in part.heat} >= {"▲ −26 %", "▲ −27 %", "▼ +8.3 %"}
 
 
 def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Results) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from kduel.core.results import Results
@@ -15,24 +16,24 @@ class FactorPart(Struct, kw_only=True):
 
     group: FactorGroup
     plots: list[tuple[str, int]]
-    """The other factor, and the plot's number in `specs`."""
+    """The other factor, and the plot's number in `pictures`."""
     matrix: list[MatrixRow]
 
 
 class FactorsPart(Struct, kw_only=True):
-    """The section; `specs` are compiled plots."""
+    """The section; `pictures` are its plots."""
 
     groups: list[FactorPart]
-    specs: list[plots.Spec]
+    pictures: list[Markup]
 
 
 def factors_part(results: Results) -> FactorsPart | None:
     """The section, or None for a study without factors."""
-    found = FactorsPart(groups=[], specs=[])
+    found = FactorsPart(groups=[], pictures=[])
     for group in factor_groups(results):
         drawn = []
         for factor in other_factors(group):
-            drawn.append((factor, len(found.specs)))
-            found.specs.append(plots.vega(interaction(group, factor, results.study.delta, plots.PAGE)))
+            drawn.append((factor, len(found.pictures)))
+            found.pictures.append(plots.picture(interaction(group, factor, results.study.delta, plots.PAGE)))
         found.groups.append(FactorPart(group=group, plots=drawn, matrix=effect_matrix(group.effects)))
     return found if found.groups else None

@@ -1,40 +1,83 @@
-"""The page's part for a matrix: what the template shows, and the plots by number."""
+"""The page's part for a matrix: its verdicts as a table of colours, and the plots and tables of each family."""
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
+
+from markupsafe import Markup
 from msgspec import Struct
 
 from kduel.analysis.matrix import Matrix, shape
 from kduel.analysis.matrix.growth import Growth
 from kduel.analysis.matrix.shape import MatrixCell
-from kduel.core.format import plain_number
+from kduel.core.format import plain_number, relative_pct, signed_number
 from kduel.core.results import Results
-from kduel.report.content.matrixtext import leads, matrix_sureness
+from kduel.core.text import plural, visible
+from kduel.report.content.digest import SIGNS
+from kduel.report.content.matrixtext import column_of, kinds_of, leads, matrix_sureness
 from kduel.report.plots import effects as plots
 from kduel.report.plots import matrix as matrix_plots
 
 
+class HeatCell(Struct, frozen=True):
+    """One verdict: benchmark and number, what is compared, and sign and change. `strength` is 0 to 4."""
+
+    row: str
+    column: str
+    tone: str
+    word: str
+    strength: int
+    said: str
+
+
 class FamilyPart(Struct, kw_only=True):
-    """One family of benchmarks: its plots' numbers (None where it has not the metrics), cells and growth."""
+    """One family of benchmarks: its plots by number (empty where it has not the metrics), cells and growth."""
 
     name: str
     metrics: list[str]
     units: dict[str, str]
     cells: list[MatrixCell]
     growth: list[Growth]
-    times: int | None = None
-    switches: int | None = None
+    times: list[tuple[int, Markup]]
+    time_parts: list[str]
+    switches: list[tuple[int, Markup]]
+    switch_parts: list[str]
 
 
 class MatrixPart(Struct, kw_only=True):
-    """Everything of the section; `specs` are compiled plots, by number, the heat map first."""
+    """Everything of the section."""
 
     families: list[FamilyPart]
-    specs: list[plots.Spec]
-    heat: bool
+    heat: list[HeatCell]
     sure: str
     leads: bool
     """Whether the run is a matrix above all, so that its picture comes before the lists of verdicts."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The comparisons, in the matrix's order."""
+        return list(dict.fromkeys(cell.column for cell in self.heat))
+
+    @property
+    def rows(self) -> list[tuple[str, list[HeatCell | None]]]:
+        """Each benchmark with its verdict of each column."""
+        found = {(cell.row, cell.column): cell for cell in self.heat}
+        rows = dict.fromkeys(cell.row for cell in self.heat)
+        return [(row, [found.get((row, column)) for column in self.columns]) for row in rows]
+
+    @property
+    def headlines(self) -> list[str]:
+        """A sentence for each comparison, counted over the cells."""
+        ordered = sorted(self.heat, key=lambda cell: self.columns.index(cell.column))
+        return [headline(column, list(cells)) for column, cells in groupby(ordered, key=lambda cell: cell.column)]
+
+
+def headline(column: str, cells: list[HeatCell]) -> str:
+    """`A against B: faster in 4 of 9 cells, slower in 1, undecided in 4`."""
+    (first, number), *others = Counter(cell.word for cell in cells).most_common()
+    words = [f"{first} in {number} of {plural(len(cells), 'cell')}", *(f"{word} in {n}" for word, n in others)]
+    return f"{column}: {', '.join(words)}"
 
 
 SHOWN = 6
@@ -46,10 +89,8 @@ def matrix_part(results: Results) -> MatrixPart | None:
     matrix = shape(results)
     if matrix is None:
         return None
-    heat = bool(matrix_plots.heat_rows(matrix))
     exact = results.machine.exact
-    specs = [plots.vega(matrix_plots.heat(matrix, plots.PAGE))] if heat else []
-    families = [family_part(matrix, name, specs) for name in matrix.families]
+    heat = heat_cells(matrix)
     delta = results.study.delta
     small = (
         ""
@@ -57,27 +98,50 @@ def matrix_part(results: Results) -> MatrixPart | None:
         else f"Pale cells with ≈ are shown to differ by less than the {plain_number(delta)} % that matter. "
     )
     return MatrixPart(
-        families=families,
-        specs=specs,
+        families=[family_part(matrix, name) for name in matrix.families],
         heat=heat,
         sure=small + matrix_sureness(matrix, exact),
-        leads=heat and leads(matrix, results),
+        leads=bool(heat) and leads(matrix, results),
     )
 
 
-def family_part(matrix: Matrix, name: str, specs: list[plots.Spec]) -> FamilyPart:
-    """One family; its plots are added to `specs`."""
-    part = FamilyPart(
+def family_part(matrix: Matrix, name: str) -> FamilyPart:
+    """One family."""
+    return FamilyPart(
         name=name,
         metrics=matrix.metrics[name][:SHOWN],
         units=matrix.units[name],
         cells=[cell for cell in matrix.cells if cell.place.family == name],
         growth=[grown for grown in matrix.growth if grown.family == name],
+        times=matrix_plots.times(matrix, name) if matrix_plots.has_times(matrix, name) else [],
+        time_parts=matrix_plots.times_of(matrix, name),
+        switches=matrix_plots.switches(matrix, name) if matrix_plots.has_switches(matrix, name) else [],
+        switch_parts=kinds_of(matrix_plots.switches_of(matrix, name))[0],
     )
-    if matrix_plots.has_times(matrix, name):
-        part.times = len(specs)
-        specs.append(plots.vega(matrix_plots.times(matrix, name, plots.PAGE)))
-    if matrix_plots.has_switches(matrix, name):
-        part.switches = len(specs)
-        specs.append(plots.vega(matrix_plots.switches(matrix, name, plots.PAGE)))
-    return part
+
+
+def heat_cells(matrix: Matrix) -> list[HeatCell]:
+    """The verdict of each cell on its family's main metric, in the matrix's order."""
+    found = []
+    for family, metrics in matrix.metrics.items():
+        for judged in matrix.verdicts(family, metrics[0]) if metrics else []:
+            result = judged.result
+            share = relative_pct(result)
+            size = "" if share is None else f"{signed_number(share, 0 if abs(share) >= 9.95 else 1)} %"
+            matters = not result.below_delta
+            cell = HeatCell(
+                row=visible(f"{judged.place.family} {judged.place.count}", 200),
+                column=column_of(judged),
+                tone=plots.tone(result) if matters else "same",
+                word=result.word if matters else result.size,
+                strength=0 if result.verdict == "undecided" or not matters else strength(share),
+                said=f"{SIGNS[result.verdict if matters else 'equivalent']} {size}",
+            )
+            place = (matrix.families[family].index(judged.place), matrix.pairs.index(judged.pair))
+            found.append((list(matrix.metrics).index(family), *place, cell))
+    return [cell for *_, cell in sorted(found, key=lambda one: one[:3])]
+
+
+def strength(effect_pct: float | None) -> int:
+    """Strength of a decided cell's colour, 1 to 4: full from 40 per cent on."""
+    return 3 if effect_pct is None else 1 + min(3, int(abs(effect_pct) / 40 * 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from kduel.core.results import Results
@@ -24,10 +25,10 @@ class TailPart(Struct, kw_only=True):
 
 
 class TailsPart(Struct, kw_only=True):
-    """The section; `specs` are compiled plots."""
+    """The section; `pictures` are its plots."""
 
     parts: list[TailPart]
-    specs: list[plots.Spec]
+    pictures: list[Markup]
 
 
 def tails_part(results: Results) -> TailsPart | None:
@@ -36,11 +37,11 @@ def tails_part(results: Results) -> TailsPart | None:
     for tail in results.tails:
         if tail.survival:
             groups.setdefault((tail.benchmark, tail.metric), []).append(tail)
-    found = TailsPart(parts=[], specs=[])
+    found = TailsPart(parts=[], pictures=[])
 
     def draw(words: str, spec: plots.Spec) -> tuple[str, int]:
-        found.specs.append(plots.vega(spec))
-        return words, len(found.specs) - 1
+        found.pictures.append(plots.picture(spec))
+        return words, len(found.pictures) - 1
 
     for (benchmark, metric), tails in groups.items():
         shifts = [one for one in results.shifts if (one.benchmark, one.metric) == (benchmark, metric)]

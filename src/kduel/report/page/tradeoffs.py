@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from kduel.analysis.matrix import Advice, advise
@@ -24,7 +25,7 @@ class TradeoffsPart(Struct, kw_only=True):
 
     aspects: list[Aspect]
     front: Front | None
-    specs: list[plots.Spec]
+    pictures: list[Markup]
     advice: list[Advice]
     scaling: list[Scaling]
 
@@ -37,8 +38,8 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
     if not (rows or view or advice or threads):
         return None
     drawn = tradeoff_plots.front_plots(view, results.study.delta, plots.PAGE) if view else []
-    specs = [plots.vega(spec) for spec in drawn]
-    return TradeoffsPart(aspects=rows, front=view, specs=specs, advice=advice, scaling=threads)
+    pictures = [plots.picture(spec) for spec in drawn]
+    return TradeoffsPart(aspects=rows, front=view, pictures=pictures, advice=advice, scaling=threads)
 
 
 def tradeoffs_lines(results: Results, width: int) -> list[str]:

@@ -1,13 +1,16 @@
-"""Parts of all plots, and the plot of effects. They are Vega-Lite: drawn by the browser in the HTML report, and to
-SVG or PNG by vl-convert for papers.
+"""Parts of the plots that are Vega-Lite specifications, and the plot of effects: for notebooks, and drawn to SVG or PNG by
+vl-convert.
 
 Strings of users only ever stand in data, never in a field's name or an expression.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Any
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval
@@ -17,6 +20,7 @@ from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
 from kduel.report.content.overview import beginning
 from kduel.report.plots.engine import drawing
+from kduel.report.plots.intervals import axis_end
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
@@ -58,8 +62,6 @@ PICTURE = Theme(
     tones=("#12784a", "#b3261e", "#7a3ea8", "#2b6cb0", "#8a6100"),
 )
 TONES = ("better", "worse", "neutral", "same", "undecided")
-FARTHEST = 150.0
-"""Per cent: beyond it a change is drawn as an arrow, lest it squeeze all others to the zero line."""
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 
@@ -70,8 +72,8 @@ def tone(metric: MetricResult) -> str:
     return "undecided" if metric.verdict == "undecided" else "same"
 
 
-def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row] | None) -> Spec:
-    """Base of all plots. Without data the plot is a template, whose data set is called "rows"."""
+def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) -> Spec:
+    """Base of all plots."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -79,7 +81,7 @@ def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row] | N
         "background": theme.paper,
         "padding": {"left": 2, "right": 6, "top": 4, "bottom": 4},
         "autosize": {"type": "fit-x" if width == "container" else "pad", "contains": "padding"},
-        "data": {"name": "rows"} if data is None else {"name": "rows", "values": data},
+        "data": {"name": "rows", "values": data},
         "config": {
             "font": FONT,
             "aria": False,
@@ -134,11 +136,8 @@ def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
 
 def forest_limit(metrics: list[MetricResult], delta: float) -> float:
     """End of the axis: to all decided intervals, and not so far that a very wide one squeezes the others."""
-    reach = [max(abs(m.ci_low_pct or 0), abs(m.ci_high_pct or 0)) for m in metrics]
-    sure = [r for m, r in zip(metrics, reach, strict=True) if m.verdict != "undecided"]
-    typical = sorted(reach)[len(reach) // 2] if reach else 0.0
-    wanted = min(FARTHEST, max([*sure, 1.5 * typical, 0.0]))
-    return 1.05 * max(2.5 * delta, min(wanted, max(reach, default=0.0)))
+    reaches = [(max(abs(m.ci_low_pct or 0), abs(m.ci_high_pct or 0)), m.decided) for m in metrics]
+    return axis_end(reaches, delta)
 
 
 def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int | str = "container") -> Spec:
@@ -215,19 +214,14 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
     return spec
 
 
-def vega(spec: Spec) -> Spec:
-    """The specification compiled to Vega, which is all that the page then needs to bring along."""
-    compiled: Spec = drawing().vegalite_to_vega(spec)
-    return compiled
+def picture(spec: Spec) -> Markup:
+    """A plot as SVG within a page: what it names is the name of nothing else there."""
+    drawn = svg(spec)
+    own = hashlib.sha256(drawn.encode()).hexdigest()[:8]
+    return Markup(re.sub(r"\b(clip|gradient|gradient_)(\d+)\b", rf"\1\2-{own}", drawn))
 
 
 def svg(spec: Spec) -> str:
     """The plot as an SVG picture."""
     drawn: str = drawing().vegalite_to_svg(spec)
-    return drawn
-
-
-def png(spec: Spec, scale: float = 2) -> bytes:
-    """The plot as a PNG picture."""
-    drawn: bytes = drawing().vegalite_to_png(spec, scale=scale)
     return drawn

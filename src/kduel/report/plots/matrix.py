@@ -1,17 +1,15 @@
-"""The plots of a matrix: wall and CPU time by count, context switches next to it, and the heat map of verdicts."""
+"""The plots of a matrix: wall and CPU time by count, and context switches next to it."""
 
 from __future__ import annotations
 
-from kduel.analysis.matrix.grid import GridPoint
-from kduel.analysis.matrix.shape import Matrix
-from kduel.core.format import amount, effect_with_interval, relative_pct, signed_number
-from kduel.core.text import visible
-from kduel.report.content.digest import SIGNS
-from kduel.report.content.matrixtext import column_of, kinds_of
-from kduel.report.plots.effects import TONES, Row, Spec, Theme, base, tone
+from markupsafe import Markup
 
-PANEL = 190
-"""Pixels of a count's panel: each has its own scale, since times grow a hundredfold over the counts."""
+from kduel.analysis.matrix.shape import Matrix
+from kduel.core.text import visible
+from kduel.report.content.matrixtext import kinds_of
+from kduel.report.plots.bars import Bar, bars_chart
+from kduel.report.plots.draw import Scale
+from kduel.report.plots.effects import Row
 
 
 def has_times(matrix: Matrix, family: str) -> bool:
@@ -61,7 +59,6 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
                     # No time is below 0, whatever the spread.
                     "low": max(0.0, wall - sd) if name == names[0] and wall is not None and sd is not None else None,
                     "high": wall + sd if name == names[0] and wall is not None and sd is not None else None,
-                    "told": f"{amount(mean)} s" + (f" (SD {amount(sd)}, n = {cell.n})" if sd is not None else ""),
                 }
             )
     return rows
@@ -75,9 +72,8 @@ def switch_rows(matrix: Matrix, family: str) -> list[Row]:
             "contender": visible(cell.contender, 200),
             "rank": matrix.contenders.index(cell.contender),
             "count": cell.place.count,
-            "kind": visible(kind, 200),
+            "part": visible(kind, 200),
             "mean": cell.means[name],
-            "told": f"{amount(cell.means[name])} (n = {cell.n})",
         }
         for cell in matrix.cells
         if cell.place.family == family
@@ -86,190 +82,53 @@ def switch_rows(matrix: Matrix, family: str) -> list[Row]:
     ]
 
 
-def panels(matrix: Matrix, family: str, theme: Theme, rows: list[Row], layers: list[Spec]) -> Spec:
-    """One panel a count, side by side, each with a scale of its own."""
-    spec = base(theme, PANEL, 180, rows)
-    del spec["width"], spec["height"]
-    spec["autosize"] = {"type": "pad", "contains": "padding"}
-    counts = sorted({place.count for place in matrix.families[family]})
-    # Not a facet: in the page, Vega's layout of facet headers fails.
-    spec["hconcat"] = [
-        {
-            "title": {"text": f"{count} processes", "color": theme.ink, "fontSize": 13, "fontWeight": "normal"},
-            "transform": [{"filter": f"datum.count === {count}"}],
-            "width": PANEL,
-            "height": 180,
-            "layer": layers,
-        }
-        for count in counts
-    ]
-    spec["resolve"] = {"scale": {"y": "independent"}}
-    return spec
-
-
-BY_RANK: Spec = {"field": "rank", "op": "min"}
-"""A list of names would become part of an expression; names are the user's."""
-
-
-def contender_axis(theme: Theme) -> Spec:
-    """The contenders on x, in the study's order."""
-    return {
-        "field": "contender",
-        "type": "nominal",
-        "sort": BY_RANK,
-        "axis": {"title": None, "labelAngle": -40, "labelLimit": 200, "labelColor": theme.ink},
-        "scale": {"paddingInner": 0.25, "paddingOuter": 0.12},
-    }
-
-
-def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
-    """Grouped bars: wall time with its SD, and next to it user and system time stacked. The published form."""
+def times(matrix: Matrix, family: str) -> list[tuple[int, Markup]]:
+    """By count: bars of wall time with its SD, and below them user and system time stacked. The published form."""
     parts = [visible(name, 200) for name in times_of(matrix, family)]
-    y: Spec = {"field": "mean", "type": "quantitative", "title": "seconds", "stack": "zero", "axis": {"tickCount": 5}}
-    x = contender_axis(theme)
-    offset: Spec = {"field": "bar", "type": "nominal", "sort": ["wall", "cpu"]}
-    tip = [
-        {"field": "contender", "type": "nominal"},
-        {"field": "count", "type": "ordinal", "title": "processes"},
-        {"field": "part", "type": "nominal"},
-        {"field": "told", "type": "nominal", "title": "mean"},
-    ]
-    colour = {
-        "field": "part",
-        "type": "nominal",
-        "scale": {"domain": parts, "range": [theme.arms[0], theme.arms[2], theme.arms[1]]},
-        "legend": {"title": None, "orient": "top"},
-    }
-    error: Spec = {
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "rule", "color": theme.ink, "strokeWidth": 1.5},
-        "encoding": {
-            "x": x,
-            "xOffset": offset,
-            "y": {"field": "low", "type": "quantitative"},
-            "y2": {"field": "high"},
-        },
-    }
-    bars: Spec = {
-        "mark": {"type": "bar", "opacity": 0.9},
-        "encoding": {"x": x, "xOffset": offset, "y": y, "color": colour, "tooltip": tip},
-    }
-    rows = time_rows(matrix, family)
-    spread = any(row["low"] is not None for row in rows)
-    return panels(matrix, family, theme, rows, [bars, error] if spread else [bars])
+    panels = []
+    for count, rows in by_count(time_rows(matrix, family)):
+        drawn: list[Bar] = []
+        for name, bars in rows.items():
+            stacks = [stack([row for row in bars if row["bar"] == bar], parts) for bar in ("wall", "cpu")]
+            drawn.append((name, stacks, spread_of(bars)))
+        ends = [sum(length for length, _ in pieces) for _, stacks, _ in drawn for pieces in stacks]
+        ends += [spread[1] for *_, spread in drawn if spread]
+        scale = Scale(low=0, high=1.02 * max(ends) or 1.0)
+        label = f"{family}, {count} processes; the table has the figures."
+        panels.append((count, bars_chart(drawn, scale, "seconds", label)))
+    return panels
 
 
-def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
-    """Context switches, voluntary and involuntary side by side, on a scale that shows 5 and 500,000."""
-    x = contender_axis(theme)
+def switches(matrix: Matrix, family: str) -> list[tuple[int, Markup]]:
+    """By count: context switches, voluntary and involuntary, on a scale that shows 5 and 500,000."""
     kinds, noun = kinds_of(switches_of(matrix, family))
-    bars: Spec = {
-        "mark": {"type": "bar", "opacity": 0.9},
-        "encoding": {
-            "x": x,
-            "xOffset": {"field": "kind", "type": "nominal"},
-            "y": {
-                "field": "mean",
-                "type": "quantitative",
-                "title": visible(noun, 200) or "per trial",
-                "scale": {"type": "symlog"},
-                "axis": {"values": [0, *(k * 10**n for n in range(7) for k in (1, 3))], "format": ",d"},
-            },
-            "color": {
-                "field": "kind",
-                "type": "nominal",
-                "scale": {"domain": [visible(kind, 200) for kind in kinds], "range": [theme.arms[3], theme.arms[4]]},
-                "legend": {"title": None, "orient": "top"},
-            },
-            "tooltip": [
-                {"field": "contender", "type": "nominal"},
-                {"field": "kind", "type": "nominal"},
-                {"field": "told", "type": "nominal", "title": "mean"},
-            ],
-        },
-    }
-    return panels(matrix, family, theme, switch_rows(matrix, family), [bars])
+    panels = []
+    for count, rows in by_count(switch_rows(matrix, family)):
+        scale = Scale(low=0, high=max(1.0, *(row["mean"] or 0 for bars in rows.values() for row in bars)), log=True)
+        drawn = [
+            (name, [stack([row], kinds, 3) for row in bars if row["mean"] is not None], None)
+            for name, bars in rows.items()
+        ]
+        title = visible(noun, 200) or "per trial"
+        panels.append(
+            (count, bars_chart(drawn, scale, title, f"{family}, {count} processes; the table has the figures."))
+        )
+    return panels
 
 
-def row_of(place: GridPoint) -> str:
-    """A heat map's row."""
-    return visible(f"{place.family} {place.count}", 200)
+def by_count(rows: list[Row]) -> list[tuple[int, dict[str, list[Row]]]]:
+    """Rows by count, and in it by contender."""
+    found: dict[int, dict[str, list[Row]]] = {}
+    for row in rows:
+        found.setdefault(row["count"], {}).setdefault(row["contender"], []).append(row)
+    return sorted(found.items())
 
 
-def heat_rows(matrix: Matrix) -> list[Row]:
-    """A row per cell: the verdict on the family's main metric."""
-    rows = []
-    labels = [place for members in matrix.families.values() for place in members]
-    for family, metrics in matrix.metrics.items():
-        if not metrics:
-            continue
-        for judged in matrix.verdicts(family, metrics[0]):
-            result = judged.result
-            share = relative_pct(result)
-            size = "" if share is None else f"{signed_number(share, 0 if abs(share) >= 9.95 else 1)} %"
-            matters = not result.below_delta
-            rows.append(
-                {
-                    "row": row_of(judged.place),
-                    "row_rank": labels.index(judged.place),
-                    "column": column_of(judged),
-                    "column_rank": matrix.pairs.index(judged.pair),
-                    "tone": tone(result) if matters else "same",
-                    "strength": 0.25 if result.verdict == "undecided" or not matters else strength(share),
-                    "said": f"{SIGNS[result.verdict if matters else 'equivalent']} {size}",
-                    "told": f"{result.metric}: {result.word}, {effect_with_interval(result)}",
-                }
-            )
-    return rows
+def stack(rows: list[Row], parts: list[str], first: int = 0) -> list[tuple[float, str]]:
+    """Lengths of a bar's pieces with their colours."""
+    return [(row["mean"], f"arm{first + parts.index(row['part'])}") for row in rows]
 
 
-def strength(effect_pct: float | None) -> float:
-    """Opacity of a decided cell's colour: full from 40 per cent on."""
-    return 0.6 if effect_pct is None else 0.35 + 0.65 * min(1.0, abs(effect_pct) / 40)
-
-
-def heat(matrix: Matrix, theme: Theme) -> Spec:
-    """Verdicts over the whole matrix: a colour where something is shown, its strength the size of the effect."""
-    rows = heat_rows(matrix)
-    spec = base(theme, {"step": 96}, {"step": 26}, rows)  # type: ignore[arg-type]
-    spec["autosize"] = {"type": "pad", "contains": "padding"}
-    place: Spec = {
-        "y": {
-            "field": "row",
-            "type": "nominal",
-            "sort": {"field": "row_rank", "op": "min"},
-            "axis": {"title": None, "domain": False, "ticks": False, "labelLimit": 420, "labelColor": theme.ink},
-        },
-        "x": {
-            "field": "column",
-            "type": "nominal",
-            "sort": {"field": "column_rank", "op": "min"},
-            "axis": {
-                "title": None, "orient": "top", "domain": False, "ticks": False, "labelLimit": 330, "labelAngle": -32,
-                "labelColor": theme.ink,
-            },
-        },
-    }  # fmt: skip
-    tip = [
-        {"field": "row", "type": "nominal", "title": "benchmark"},
-        {"field": "column", "type": "nominal", "title": "compared"},
-        {"field": "told", "type": "nominal", "title": "verdict"},
-    ]
-    spec["encoding"] = place
-    spec["layer"] = [
-        {
-            "mark": {"type": "rect", "stroke": theme.paper or "var(--paper)", "strokeWidth": 2},
-            "encoding": {
-                "color": {
-                    "field": "tone",
-                    "type": "nominal",
-                    "scale": {"domain": list(TONES), "range": list(theme.tones)},
-                    "legend": None,
-                },
-                "opacity": {"field": "strength", "type": "quantitative", "scale": None},
-                "tooltip": tip,
-            },
-        },
-        {"mark": {"type": "text", "fontSize": 12, "tooltip": None}, "encoding": {"text": {"field": "said"}}},
-    ]
-    return spec
+def spread_of(rows: list[Row]) -> tuple[float, float] | None:
+    """One SD to both sides of the wall time."""
+    return next(((row["low"], row["high"]) for row in rows if row["low"] is not None), None)

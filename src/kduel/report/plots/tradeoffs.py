@@ -9,7 +9,8 @@ from kduel.analysis.tradeoffs.pareto import Position, Scale
 from kduel.core.format import percent
 from kduel.core.text import visible
 from kduel.report.content.overview import beginning
-from kduel.report.plots.effects import FARTHEST, SIGNED, Row, Spec, Theme, base
+from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base
+from kduel.report.plots.intervals import FARTHEST
 
 PANEL = 250
 """Pixels of a panel's sides."""

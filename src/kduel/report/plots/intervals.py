@@ -1,0 +1,92 @@
+"""Effects with their intervals as a column of the verdicts' table: one small chart a row, all on one axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from kduel.core.metric_results import MetricResult
+from kduel.report.content.overview import beginning, bounds
+from kduel.report.plots.draw import Scale, line, rectangle, signed_tick, words
+
+FARTHEST = 150.0
+"""Per cent: beyond it a change is drawn as an arrow, lest it squeeze all others to the zero line."""
+
+
+class Intervals(Struct, frozen=True):
+    """The axis that the rows of a table share. `delta` is the smallest effect of interest, in per cent."""
+
+    scale: Scale
+    delta: float
+    name: str
+    """What the page calls the background of its rows."""
+
+    def row(self, metric: MetricResult, tone: str) -> Markup:
+        """One effect with its interval in its tone, or a dot for each condition; empty where there is none in per cent."""
+        span = bounds(metric)
+        if span is None:
+            return Markup()
+        low, middle, high = span
+        drawn = Markup('<use href="#{}"/>').format(self.name)
+        if metric.conditions:
+            changes = [100 * one.difference / one.baseline for one in metric.conditions if one.baseline]
+            drawn += Markup().join(self.dot(value, tone) for value in changes)
+        else:
+            first, last = (min(1.0, max(0.0, self.scale.share(value))) for value in (low, high))
+            drawn += line((first, 0.5), (last, 0.5), f"reach {tone}") + self.dot(middle, tone)
+        if low < self.scale.low:
+            drawn += words((0, 0.5), "◂", tone, dx=-4, dy=5)
+        if high > self.scale.high:
+            drawn += words((1, 0.5), "▸", f"end {tone}", dx=4, dy=5)
+        return cell(drawn)
+
+    def background(self) -> Markup:
+        """The band in which a difference does not matter, and the line of no change."""
+        first, last = (min(1.0, max(0.0, self.scale.share(value))) for value in (-self.delta, self.delta))
+        zero = self.scale.share(0.0)
+        drawn = rectangle((first, 0), (last, 1), "band") + line((zero, 0), (zero, 1), "zero")
+        return Markup('<defs><g id="{}">{}</g></defs>').format(self.name, drawn)
+
+    def dot(self, value: float, tone: str) -> Markup:
+        """One effect; empty where it lies beyond the axis."""
+        if not self.scale.low <= value <= self.scale.high:
+            return Markup()
+        return Markup('<circle cx="{:.4g}%" cy="50%" r="4.5" class="{}"/>').format(
+            100 * self.scale.share(value), tone
+        )
+
+    def axis(self) -> Markup:
+        """Labels of the axis: the row below the others."""
+        places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(4)]
+        inside = [(x, text) for x, text in places if 0.04 <= x <= 0.96]
+        return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside))
+
+
+def cell(drawn: Markup) -> Markup:
+    """A row's chart: the table beside it has its numbers."""
+    return Markup('<svg class="interval" aria-hidden="true">{}</svg>').format(drawn)
+
+
+def intervals(metrics: Sequence[MetricResult], delta: float, name: str) -> Intervals | None:
+    """The axis of the metrics, called `name` in its page, or None where none has an interval in per cent."""
+    reaches = [
+        (max(abs(span[0]), abs(span[2])), metric.decided)
+        for metric in metrics
+        if (span := bounds(metric)) is not None
+    ]
+    if not reaches:
+        return None
+    limit = axis_end(reaches, delta)
+    return Intervals(scale=Scale(low=beginning(limit), high=limit), delta=delta, name=name)
+
+
+def axis_end(reaches: list[tuple[float, bool]], delta: float) -> float:
+    """End of an axis, in per cent: far enough for all decided intervals, and not so far that a very wide one squeezes the
+    others. A reach is how far an interval goes from 0, and whether it is decided."""
+    far = sorted(reach for reach, _ in reaches if math.isfinite(reach))
+    typical = far[len(far) // 2] if far else 0.0
+    wanted = min(FARTHEST, max([*(reach for reach, sure in reaches if sure), 1.5 * typical, 0.0]))
+    return 1.05 * max(2.5 * delta, min(wanted, max(far, default=0.0)))
