@@ -67,22 +67,61 @@ ROOM = 16
 """Bytes of padding that precede a function."""
 
 
+CPU_NUMBER = ("pcpu_hot", 12)
+"""Where 6.2 to 6.14 keep a CPU's number: a per-CPU variable and the offset of the field in it."""
+COUNTERS, LINE = "poweroff_cmd", 64
+"""A variable of four lines that nothing reads here."""
+HELPER = "__do_sys_gettid"
+"""A function whose padding holds what has no room before FUNCTION."""
+STRIDES = {"beside": 2, "apart": 6}
+"""Powers of two: from one CPU's counter to the next one's, in one line and in lines of their own."""
+
+
 def counting(kernel: str, symbols: str, variables: dict[str, str], folder: Path) -> dict[str, Path]:
-    """Kernels in which getppid counts its calls in a variable that is there and has no other use here, by `variables`'s keys (as
-    in COUNTS); the code lies in the padding before the function."""
+    """Kernels in which getppid counts its calls: in a variable that is there and has no other use here, by `variables`'s keys (as
+    in COUNTS), and in a counter of each CPU, by the keys of STRIDES. The code lies in the padding before the function."""
     plain = uncompressed_kernel(resolve(kernel, cache=Cache(), progress=Progress()), Cache())
     assert plain is not None
     known = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines()}
-    at = offset_of(original := plain.read_bytes(), known[FUNCTION])
+    original = plain.read_bytes()
+    at, other = (offset_of(original, known[name]) for name in (FUNCTION, HELPER))
     assert original[at - ROOM : at + 4] == b"\x90" * ROOM + b"\xf3\x0f\x1e\xfa", "padding, then endbr64"
+    assert original[other - ROOM : other] == b"\x90" * ROOM
     made = {"plain": folder / "vmlinux-plain"}
     shutil.copyfile(plain, made["plain"])
     for name, variable in variables.items():
-        elf, code = bytearray(original), COUNTS[name] + struct.pack("<i", signed(known[variable]))
-        elf[at - ROOM : at + 4] = (code + b"\xeb\x0a").ljust(ROOM, b"\x90") + b"\xeb\xee\x66\x90"
-        made[name] = folder / f"vmlinux-{name}"
-        made[name].write_bytes(elf)
+        code = COUNTS[name] + struct.pack("<i", signed(known[variable])) + b"\xeb\x0a"  # and on behind endbr64
+        made[name] = write_patched(original, {at - ROOM: code}, at, folder / f"vmlinux-{name}")
+    counters = -(-known[COUNTERS] // LINE) * LINE
+    for name, stride in STRIDES.items():
+        # mov of the CPU's number, shl, jmp to the helper's padding; there incl of a counter, and back behind endbr64.
+        first = b"\x65\x8b\x04\x25" + struct.pack("<i", known[CPU_NUMBER[0]] + CPU_NUMBER[1])
+        first += b"\xc1\xe0" + bytes([stride]) + jump(known[FUNCTION] - JUMP, known[HELPER] - ROOM)
+        second = b"\xff\x80" + struct.pack("<i", signed(counters))
+        second += jump(known[HELPER] - ROOM + len(second), known[FUNCTION] + 4)
+        patches = {at - ROOM: first, other - ROOM: second}
+        made[name] = write_patched(original, patches, at, folder / f"vmlinux-{name}")
     return made
+
+
+JUMP = 5
+"""Bytes of a jmp."""
+
+
+def jump(here: int, target: int) -> bytes:
+    """A jmp from one address to another."""
+    return b"\xe9" + struct.pack("<i", target - here - JUMP)
+
+
+def write_patched(original: bytes, patches: dict[int, bytes], at: int, path: Path) -> Path:
+    """Write a kernel with code in paddings, by their offsets; the function at offset `at` begins with what precedes it."""
+    elf = bytearray(original)
+    for offset, code in patches.items():
+        assert len(code) <= ROOM
+        elf[offset : offset + len(code)] = code
+    elf[at : at + 4] = b"\xeb\xee\x66\x90"  # jmp to the padding
+    path.write_bytes(elf)
+    return path
 
 
 def signed(address: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from planted import CULPRIT, Planted, counting, history
+from planted import COUNTERS, CULPRIT, HELPER, Planted, counting, history
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
@@ -79,19 +79,22 @@ def kernels(symbols: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return counting(KERNEL, symbols, variables, tmp_path_factory.mktemp("kernels"))
 
 
-def test_a_counter_is_a_line_where_all_cpus_have_one(kernels: dict[str, Path]) -> None:
-    order = ("plain", "per-cpu", "shared")
+def test_a_counter_is_a_line_where_all_cpus_have_one_and_false_sharing_where_each_has_a_part_of_it(
+    kernels: dict[str, Path],
+) -> None:
+    order = ("plain", "per-cpu", "apart", "beside", "shared")
     ready = make_ready(
         sharing_study([str(kernels[name]) for name in order], "null-call"), cache=Cache(), progress=Progress()
     )
     names = [arm.contender.name for arm in ready.arms]
     subject = Subject(ready=ready, names=(names[0], names[1]))
     found = explain_sharing(subject, names, "null-call", cache=Cache(), progress=Progress())
-    assert [(arm.median, arm.mean) for arm in found.kernels] == [(0, 0), (0, 0), (1, 1)]
-    assert {row.name: row.times for row in found.rows} == {"warn_count": [0, 0, 1]}
-    (shared,) = found.kernels[2].lines
-    assert shared.false == 0
+    assert [(arm.median, arm.mean) for arm in found.kernels] == [(0, 0), (0, 0), (0, 0), (1, 1), (1, 1)]
+    (false,), (shared,) = (arm.lines for arm in found.kernels[3:])
+    assert shared.name == "warn_count" and shared.false == 0
     assert "__do_sys_getppid" in shared.meetings[0].function
+    assert false.name.startswith(COUNTERS) and false.false == 1
+    assert HELPER in false.meetings[0].function
 
 
 def test_a_bisection_finds_the_commit_that_shares_a_line_and_names_it(
