@@ -91,17 +91,41 @@ class RunStatus(Struct, kw_only=True):
 @click.command("status")
 @run_argument
 @format_option("text", "json")
-def command(run: Path, form: str) -> None:
+@click.option(
+    "--serve",
+    "port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve it as a page that stays current on this port of 127.0.0.1 (0: any free one), until Ctrl-C.",
+)
+def command(run: Path, form: str, port: int | None) -> None:
     """Show the progress of RUN: each machine's blocks, void trials and current work, the primary metrics, the time left.
 
     It reads the run's directory and changes nothing, so it works from any machine that sees the directory. Where nobody is at
     work in an unfinished run (its kduel was killed, or its host lost power), it shows how to continue it.
     """
+    if port is not None:
+        serve(run, port)
+        return
     found = read_status(run)
     if form == "json":
         emit_json(found)
     else:
         emit(as_text(found), None)
+
+
+def serve(run: Path, port: int) -> None:
+    """Serve the status until interrupted. Raises InputError like `read_status`, and HostError if the port is not free."""
+    from kduel.core.text import visible
+    from kduel.report.site.live import LiveServer
+
+    read_status(run)
+    with LiveServer(port, visible(run.name, 200), lambda: as_text(read_status(run))) as server:
+        emit(f"Status of {visible(str(run))}: {server.url} (Ctrl-C ends it)\n")
+        try:
+            server.serve_forever()
+        finally:
+            server.ended.set()
 
 
 def read_status(path: Path) -> RunStatus:
