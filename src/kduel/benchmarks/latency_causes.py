@@ -155,7 +155,7 @@ def split_paths(lines: Sequence[str]) -> Iterator[list[Event]]:
 
 
 def cause_of(path: Sequence[Event]) -> str | None:
-    """What took the largest part of a late wake-up, from the expiry of the timer to the task; None where the trace does not hold the
+    """The largest part of a late wake-up, from the expiry of the timer to the task; None where the trace does not hold the
     way."""
     start, end = path[0], path[-1]
     mine = start.pid
@@ -164,7 +164,7 @@ def cause_of(path: Sequence[Event]) -> str | None:
     if "hrtimer_wakeup" not in start.text or end.pid != mine or woken is None or arrived is None:
         return None
     expiry = start.number("softexpires") / 1000
-    before, during = (covered(path, *span) for span in ((expiry, woken.time), (woken.time, arrived.time)))
+    before, during = (find_spent(path, *span) for span in ((expiry, woken.time), (woken.time, arrived.time)))
     waiting = arrived.time - woken.time - during["interrupt"] - during["softirq"]
     idle = arrived.number("prev_pid") == 0
     parts = {
@@ -177,7 +177,7 @@ def cause_of(path: Sequence[Event]) -> str | None:
     return max(parts, key=lambda name: parts[name])
 
 
-def covered(path: Sequence[Event], since: float, until: float) -> dict[str, float]:
+def find_spent(path: Sequence[Event], since: float, until: float) -> dict[str, float]:
     """Microseconds between two moments in which interrupts were served, and in which softirqs ran."""
     found = {"interrupt": 0.0, "softirq": 0.0}
     inside: list[str] = []
