@@ -14,9 +14,9 @@ from examples import ALL, exact, published, simulated, single, three, undecided
 
 from kduel.core.experiment import Metric
 from kduel.core.format import effect
-from kduel.core.results import Results
+from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
-from kduel.judge.verdict.headline import headlines
+from kduel.judge.verdict.headline import excludes_zero, headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
@@ -53,6 +53,31 @@ def judged(shifts: list[float], missing: tuple[int, ...] = (), *, paired: bool =
     return found
 
 
+def of_zeros() -> Results:
+    """Of a metric that can be zero there is no ratio."""
+    found = judged([0.0] * 12)
+    names = [contender.name for contender in found.contenders]
+    before, after = [float(place % 3) for place in range(12)], [5.0 + place % 4 for place in range(12)]
+    table = Samples(
+        benchmark="job",
+        metric=Metric("stalls", "ms", "lower"),
+        primary=True,
+        blocks=list(range(1, 13)),
+        values={names[0]: list(before), names[1]: list(after)},
+    )
+    found.metrics = judge([table], Rule(max_blocks=40))
+    found.headlines = headlines(found)
+    return found
+
+
+def set_by_the_harness() -> Results:
+    """A run whose only metric is the time for which the benchmark was told to run."""
+    found = judged([0.0] * 12)
+    found.metrics[0].warnings.append(Warning_(code="fixed-by-harness", message="set"))
+    found.headlines = headlines(found)
+    return found
+
+
 KINDS: dict[str, Callable[[], Results]] = {
     "decided": lambda: judged([0.05] * 12),
     "equivalent": lambda: judged([0.0] * 12),
@@ -61,6 +86,10 @@ KINDS: dict[str, Callable[[], Results]] = {
     "contradicted": lambda: judged([0.0] * 10 + [0.05] * 20),
     "lost": lambda: judged([-0.012] * 8 + [0.016] * 9),
     "withheld": lambda: judged([-0.05] * 12, (3, 5, 7)),
+    "too few": lambda: judged([0.5] * 3),
+    "very large": lambda: judged([900 + place for place in range(12)]),
+    "zeros": of_zeros,
+    "set by the harness": set_by_the_harness,
     "counted": lambda: judged([0.02], unit="instructions"),
     "exact": exact,
     "import": lambda: judged([0.05] * 12, paired=False),
@@ -97,7 +126,7 @@ def shares_of(results: Results) -> set[float]:
     document = msgspec.to_builtins(results)
     found = set(numbers_of(document["metrics"]))
     for metric in results.metrics:
-        if metric.baseline_mean and metric.mean is not None:
+        if metric.baseline_mean and metric.mean is not None and metric.scale != "difference":
             found.add(100 * (metric.mean / metric.baseline_mean - 1))
     found |= {results.study.delta, -results.study.delta}
     return {value for value in found if math.isfinite(value)}
@@ -140,13 +169,19 @@ def test_a_format_claims_what_results_json_has(kind: str, name: str) -> None:
         assert not re.search(r"more blocks? would|\(about \d+ more", text)
     if results.study.imported:
         assert not re.search(r"\bmore\s+blocks?\b", text), "an import has trials"
-    if all(m.contradicted for m in results.metrics):
+    if all(m.contradicted or excludes_zero(m) for m in results.metrics):
         assert "cannot distinguish" not in text
+    if all(m.by_harness for m in results.metrics):
+        assert "settings determine" in text and not re.search(r"are equivalent within", text)
+    for metric in results.metrics:
+        if metric.scale == "ratio" and metric.effect_pct is not None and metric.effect_pct > 10_000:
+            assert "over +10,000" not in text
 
 
 def test_the_kinds_are_what_they_are_called() -> None:
     found = {
-        kind: KINDS[kind]().metrics[0] for kind in ("decided", "equivalent", "contradicted", "withheld", "counted")
+        kind: KINDS[kind]().metrics[0]
+        for kind in ("decided", "equivalent", "contradicted", "withheld", "counted", "too few", "zeros")
     }
     assert {kind: metric.verdict for kind, metric in found.items()} == {
         "decided": "slower",
@@ -154,6 +189,9 @@ def test_the_kinds_are_what_they_are_called() -> None:
         "contradicted": "undecided",
         "withheld": "undecided",
         "counted": "more",
+        "too few": "undecided",
+        "zeros": "slower",
     }
+    assert excludes_zero(found["too few"]) and found["zeros"].scale == "difference"
     assert found["contradicted"].contradicted and found["withheld"].withheld
     assert len(ALL) >= 8

@@ -40,7 +40,7 @@ def make_run(
         kduel="0.1.0",
         seed=seed,
         origin="made.toml",
-        study=StudyHeader(name="made", **(about or {})),
+        study=StudyHeader(**{"name": "made"} | dict(about or {})),
         blocks=Blocks(max=most),
         settle=Settle(mode="fixed", seconds=0.0),
         machine=MachineRecord(kind="ssh", settings={"place": place}, facts={"place": place, "cpu": "a CPU"}),

@@ -180,7 +180,7 @@ def interval_text(metric: MetricResult) -> str:
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
     lower, upper = bounds_text(low, high, places)
     # Two blocks may give an interval from nothing to a number of eighty digits.
-    if metric.scale == "ratio" and high > WIDEST:
+    if metric.scale == "ratio" and high > WIDEST >= value:
         upper = f"over +{WIDEST:,}"
     return f"{lower} to {upper} {unit}".rstrip()
 
@@ -200,6 +200,23 @@ def range_text(metric: MetricResult) -> str:
     places = 1 if max(abs(low), abs(high)) >= 10 else 2
     least, most = signed_number(low, places), signed_number(high, places)
     return f"{least} %" if least == most else f"{least} to {most} %"
+
+
+def estimate_texts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
+    """An effect, `+4.2 %`, and its interval, `+3.1 to +5.3 %`, to the second digit of half its width; a dash where there is
+    none."""
+    width = (high - low) / 2 if low is not None and high is not None else 0.0
+    places = min(6, decimals(width or abs(value), 2))
+    interval = MISSING if low is None or high is None else f"{' to '.join(bounds_text(low, high, places))} {unit}"
+    return f"{signed_number(value, places)} {unit}".rstrip(), interval.rstrip()
+
+
+def spread_text(value: float, low: float, high: float, unit: str) -> str:
+    """`1.2 % (standard deviation, interval 0.4 % to 3.1 %)`: how much several effects differ."""
+    spread, least, most = (
+        percent_size(one) if unit == "%" else quantity(one, unit, one or value) for one in (value, low, high)
+    )
+    return f"{spread} (standard deviation, interval {least} to {most})"
 
 
 def detectable(metric: MetricResult) -> str:

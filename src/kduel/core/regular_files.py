@@ -1,6 +1,7 @@
 """Files of a directory that may have come from elsewhere: no link is followed, and only regular files are opened.
 
-A received run may hold a link to a file of its reader's, which a report would publish, or a FIFO, which would be waited for.
+A received run may hold a link to a file of its reader's, which a report would publish, a FIFO, which would be waited for,
+or a sparse file of any size, which takes a few bytes of an archive and would be read for hours.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from kduel.core.errors import InputError
 from kduel.core.text import visible
 
 MOST_NAMED = 3
+MOST_BYTES = 256 << 20
+"""Of a file: neither a trial's results nor an imported file have more."""
 KINDS = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFIFO: "a FIFO",
@@ -26,15 +29,19 @@ KINDS = {
 
 
 def open_regular(path: Path | bytes) -> BufferedReader:
-    """A regular file, opened for reading. Raises OSError, also for a link and for whatever is no regular file."""
+    """A regular file, opened for reading. Raises OSError, also for a link, for whatever is no regular file, and for more than
+    MOST_BYTES."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", os.fsdecode(path)) from error
         raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
         os.close(handle)
+        if stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES >> 20} MiB", os.fsdecode(path))
         raise OSError(errno.EINVAL, "it is no plain file", os.fsdecode(path))
     return os.fdopen(handle, "rb")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -111,7 +111,7 @@ def move_on(table: Samples, blocks: int, positions: int) -> Samples:
 
 
 def lock_of(locks: Sequence[Lock]) -> Lock:
-    """The first lock, with the blocks that all of them planned, and the machine facts on which all of them agree."""
+    """The first lock, with the names of all, the blocks that they planned, and the machine facts on which they agree."""
     first = locks[0]
     fixed = [lock.blocks.fixed for lock in locks]
     machines = [lock.machine for lock in locks]
@@ -119,8 +119,16 @@ def lock_of(locks: Sequence[Lock]) -> Lock:
     def common_items(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {key: value for key, value in tables[0].items() if all(table.get(key) == value for table in tables)}
 
+    def joined(words: Iterable[str]) -> str:
+        return " + ".join(dict.fromkeys(word for word in words if word))
+
     return structs.replace(
         first,
+        study=structs.replace(
+            first.study,
+            name=joined(lock.study.name for lock in locks),
+            title=joined(lock.study.title for lock in locks),
+        ),
         blocks=structs.replace(
             first.blocks,
             max=sum(lock.blocks.max for lock in locks),

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from kduel.core.format import (
-    MISSING,
-    amount,
     arms,
     effect,
     effect_numbers,
@@ -25,7 +23,7 @@ from kduel.core.metric_results import BYTES, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import shows_difference, side, unseen_mode_text
+from kduel.judge.verdict.headline import shows_difference, side, torn_metrics, unseen_mode_text
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 
@@ -100,11 +98,10 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
 
 
 def delta(metric: MetricResult) -> str:
-    """`+31.2 %`, with the digits of every other report; a dash where there is no ratio."""
-    if metric.scale == "ratio" and metric.effect_pct is not None:
-        return effect(metric)
-    share = change_pct(metric)
-    return MISSING if share is None else percent(share)
+    """`+31.2 %`, with the digits of every other report; in the unit where there is no ratio."""
+    judged = metric.scale == "difference" or (metric.scale == "ratio" and metric.effect_pct is not None)
+    share = None if judged else change_pct(metric)
+    return effect(metric) if share is None else percent(share)
 
 
 def change_pct(metric: MetricResult) -> float | None:
@@ -155,17 +152,18 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
     missing = [m for m in judged if not m.n]
     if missing:
         yield f"Not measurable in both: {list_metrics(missing)}."
+    if torn := torn_metrics(judged):
+        yield f"The machines contradict each other in {list_metrics(torn)}: the verdict is of their mean, and of none of them."
+    harness = [m for m in metrics if m.by_harness]
+    if harness:
+        yield f"Nothing about the kernel follows from {list_metrics(harness)}: the benchmark's settings determine these values."
 
 
 def phrase(metric: MetricResult) -> str:
     """`build/real takes 31.2 % longer (+28.1 to +34.5 %)`."""
     name = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 60)}"
-    share = change_pct(metric)
     value, low, high, unit = effect_numbers(metric)
     up = (value or 0) > 0
-    if share is None:
-        what = "" if unit == "count" else f" {visible(unit, 20)}"
-        return f"{name} is {'higher' if up else 'lower'} by {amount(abs(value or 0))}{what}"
     size = delta(metric).lstrip("+−")
     if metric.unit in TIME_UNITS:
         said = f"takes {size} {'longer' if up else 'less time'}"
@@ -190,7 +188,7 @@ def caveats(results: Results, said: Digest) -> Iterator[str]:
     said_of: dict[str, list[str]] = {}
     for name, counts in count_values(results).items():
         span = " to ".join(f"{number}" for number in dict.fromkeys((min(counts), max(counts))))
-        said_of.setdefault("once" if span == "1" else f"{span} times", []).append(visible(name, 200))
+        said_of.setdefault({"0": "never", "1": "once"}.get(span, f"{span} times"), []).append(visible(name, 200))
     if len(said_of) == 1:
         yield f"Each contender was measured {next(iter(said_of))}."
     elif said_of:
@@ -201,13 +199,13 @@ def caveats(results: Results, said: Digest) -> Iterator[str]:
 
 
 def count_values(results: Results) -> dict[str, set[int]]:
-    """By contender, how many values its metrics have; without those that have none."""
+    """By contender, how many values its metrics have; without the metrics that have none, where it has any."""
     found: dict[str, set[int]] = {}
     for metric in results.metrics:
         for name, values in metric.values.items():
             if count := sum(value is not None for value in values):
                 found.setdefault(name, set()).add(count)
-    return found
+    return {contender.name: found.get(contender.name, {0}) for contender in results.contenders} if found else {}
 
 
 def heading(text: str) -> list[str]:

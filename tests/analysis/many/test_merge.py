@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -194,3 +195,26 @@ def test_what_a_noisy_part_still_needs_is_counted_with_its_few_degrees_of_freedo
     merge([first, second], tmp_path / "f")
     assert judge_run(tmp_path / "f").metrics[0].verdict == "slower"
     assert "noisier than the others" in called("report", tmp_path / "c")
+
+
+@pytest.mark.parametrize("form", ["text", "summary", "mail", "markdown", "html", "latex"])
+def test_every_format_says_that_machines_contradict_each_other(tmp_path: Path, form: str) -> None:
+    runs = [
+        make_run(tmp_path / "a", 0, place="rack1", blocks=9, about={"name": "monday"}),
+        make_run(tmp_path / "b", 36, place="rack2", blocks=4, seed=2, about={"name": "tuesday"}),
+    ]
+    merge(runs, tmp_path / "c")
+    said = " ".join(called("report", tmp_path / "c", "--format", form, "--output", "-").split())
+    assert "contradict each other" in said
+    if form != "latex":
+        assert "monday + tuesday" in said, "it is not called by its first part alone"
+
+
+def test_a_machines_effect_has_the_same_digits_everywhere(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / "a", 0, place="rack1", blocks=9)]
+    runs.append(make_run(tmp_path / "b", 36, place="rack2", blocks=4, seed=2))
+    merge(runs, tmp_path / "c")
+    said = " ".join(called("report", tmp_path / "c").split())
+    (own,) = {*re.findall(r"rack1 contradicts the others: (\S+ %)", said)}
+    assert f"rack1 9 {own}" in said
+    assert len({*re.findall(r"standard deviation, interval (.*?)\)", said)}) == 1

@@ -49,6 +49,19 @@ def test_a_verdict_that_is_withheld_is_no_hope() -> None:
     assert one.withheld and "cannot be decided: 2 of 9 trials of B" in futility_text([one], Rule())
 
 
+@pytest.mark.parametrize("values", [[None] * 12, [1.05] * 6 + [None] * 4 + [1.05] * 2])
+def test_more_measuring_is_no_help_where_values_are_missing_by_arm(values: list[float | None]) -> None:
+    draw = np.random.default_rng(5)
+    arms = [
+        [None if one is None else one * (1 + 0.002 * draw.standard_normal()) for one in arm]
+        for arm in ([1.0] * 12, values)
+    ]
+    found = futile([table(arms[0], arms[1])], Rule())
+    assert found and found[0].withheld
+    said = futility_text(found, Rule())
+    assert "measure longer" not in said and "once no values are missing" in said
+
+
 def test_the_chance_comes_true() -> None:
     """Runs judged to have a chance of 5 to 60 % at the tenth block decide at their end about as often."""
     from kduel.judge.verdict.comparison import compare

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kduel.cli import kduel
 from kduel.core.errors import InputError
 from kduel.core.samples import within_reason
 from kduel.judge.imported import results
@@ -361,3 +363,12 @@ def test_blank_lines_before_the_header_do_no_harm(tmp_path: Path, blank: str) ->
     (tmp_path / "bad").mkdir()
     line = blank.count("\n") + 6
     assert f"line {line}" in str(refused(tmp_path / "bad", blank + "\n".join([HEADER, *GOOD, "x"]) + "\n"))
+
+
+def test_a_contender_that_no_file_has_is_an_error_in_every_command(tmp_path: Path) -> None:
+    (tmp_path / "values.csv").write_text("\n".join([HEADER, *GOOD]) + "\n")
+    bring_in([Source(tmp_path / "values.csv")], tmp_path / "run")
+    path = tmp_path / "run/import.json"
+    path.write_text(path.read_text().replace('"new"', '"newer"'))
+    for words in (["diff", str(path.parent)], ["report", str(path.parent)], ["plan", str(path.parent)]):
+        assert isinstance(CliRunner().invoke(kduel, words).exception, InputError), words

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from examples import ALL
+from made_runs import make_run
 
 from kduel.core.errors import InputError
 from kduel.core.metric_results import ConditionResult
@@ -131,3 +132,11 @@ def test_a_comma_in_a_number_is_not_taken_for_anything(tmp_path: Path) -> None:
     rows = f"{HEADER}a,1,b,m,s,lower,1.5,time,,\nb,1,b,m,s,lower,2.5,time,,\n".replace(",", ";").replace(".", ",")
     with pytest.raises(InputError, match="line 2: the value is '1,5', not a number"):
         brought_in(rows, tmp_path / "bad")
+
+
+def test_a_time_that_never_varied_is_not_exported_as_an_exact_count(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", sd_pct=0.0)
+    (metric,) = judge_run(run).metrics
+    assert (metric.scale, metric.verdict) == ("exact", "undecided")
+    (again,) = brought_in(text_of(judge_run(run)), tmp_path / "again").metrics
+    assert again.verdict == "undecided"

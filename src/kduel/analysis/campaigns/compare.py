@@ -13,7 +13,7 @@ from kduel.analysis.campaigns.attribution import Attribution, attribute, list_fe
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.experiment import EDITION, Better, Contender, MachineRecord
-from kduel.core.format import parameter_text
+from kduel.core.format import parameter_text, percent_size
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Difference, Results, StudyResult
 from kduel.core.samples import Samples
@@ -244,7 +244,7 @@ def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]
     if not spreads:
         return "not known: n = 1 in every column"
     once = sum(1 for series in have if series and len(series.values) == 1)
-    return f"repeats vary by {max(spreads):.2g} % (SD)" + (f"; n = 1 in {once}" if once else "")
+    return f"repeats vary by {percent_size(max(spreads))} (SD)" + (f"; n = 1 in {once}" if once else "")
 
 
 def undeclared_share(pairs: Sequence[tuple[Column, Column]]) -> float:

@@ -84,7 +84,7 @@ def futile(
                 blocks_more=finding.more,
                 delta_pct=reachable_delta_pct(c, alpha),
                 contradicted=finding.contradicted,
-                withheld=finding.withheld,
+                withheld=finding.withheld or ("" if c.n else "no block gave a value of both"),
             )
         )
     return hopeless
@@ -151,9 +151,14 @@ def futility_text(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[st
             sentence += f"; it would take {more_blocks(one.blocks_more)} {AS_MEASURED}"
         sentences.append(f"{sentence}.")
     reach = [one.delta_pct for one in hopeless if one.delta_pct is not None]
-    help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"
-    if reach and max(reach) > rule.delta_pct:
-        help_ += f"; {plural(rule.max_blocks, 'block')} can decide at a delta of {percent_size(max(reach))} (--delta)"
+    if all(one.withheld or one.contradicted for one in hopeless):
+        help_ = "a new run" + (", once no values are missing" if any(one.withheld for one in hopeless) else "")
+    else:
+        help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"
+        if reach and max(reach) > rule.delta_pct:
+            help_ += (
+                f"; {plural(rule.max_blocks, 'block')} can decide at a delta of {percent_size(max(reach))} (--delta)"
+            )
     return " ".join(
         [
             f"No undecided primary metric is likely to be decided within {plural(rule.max_blocks, 'block')}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from kduel.core.format import plain_number, share_text
+from kduel.core.format import effect_numbers, plain_number, share_text
 from kduel.core.metric_results import SHARED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
@@ -28,6 +28,12 @@ def side(metric: MetricResult) -> Side:
 def shows_difference(metric: MetricResult) -> bool:
     """True if a difference was shown."""
     return metric.verdict not in (*SAME, "undecided")
+
+
+def excludes_zero(metric: MetricResult) -> bool:
+    """True if the interval, as it is shown, is on one side of 0."""
+    _, low, high, _ = effect_numbers(metric)
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def compared_pairs(results: Results) -> list[tuple[str, str]]:
@@ -67,6 +73,8 @@ def headline(
     """The sentence on which one is faster, without a number too many. `virtual`: by a clock that counts instructions."""
     if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
+    if all(m.by_harness for m in metrics if m.n):
+        return f"Nothing follows on {contender} and {baseline}: the benchmark's settings determine what was measured"
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
@@ -112,6 +120,8 @@ def headline(
         return f"None of {total} differs robustly between {contender} and {baseline}: {open_ones(metrics)}"
     if any(m.contradicted for m in metrics):
         return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
+    if any(excludes_zero(m) for m in metrics):
+        return f"Undecided: the requirements of a verdict on {contender} against {baseline} are not met{former_verdicts(metrics)}"
     return f"Undecided: this run cannot distinguish {contender} from {baseline}{former_verdicts(metrics)}"
 
 

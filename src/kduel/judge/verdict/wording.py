@@ -9,8 +9,9 @@ from kduel.core.format import (
     difference,
     effect_in_words,
     effect_numbers,
-    quantity,
+    estimate_texts,
     share_text,
+    spread_text,
 )
 from kduel.core.metric_results import MachinesResult, MetricResult
 from kduel.core.text import plural
@@ -56,13 +57,12 @@ def about_machines(result: MetricResult) -> str:
     said = [about_class(found, unit) if found.scope == "class" else f"This is about these {count} machines alone."]
     if found.spread is not None and found.spread_low is not None and found.spread_high is not None and count > 1:
         said.append(
-            f"Their effects differ by {quantity(found.spread, unit, found.spread)} (standard deviation, interval "
-            f"{quantity(found.spread_low, unit, found.spread)} to {quantity(found.spread_high, unit, found.spread)})."
+            f"Their effects differ by {spread_text(found.spread, found.spread_low, found.spread_high, unit)}."
         )
     for one in found.effects:
         if one.contradicts and one.others is not None:
             said.append(
-                f"{one.machine} contradicts the others: {change(one.effect, unit)} there, "
+                f"{one.machine} contradicts the others: {estimate_texts(one.effect, one.low, one.high, unit)[0]} there, "
                 f"{change(one.others, unit)} elsewhere."
             )
     return " ".join(said)

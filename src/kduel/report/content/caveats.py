@@ -54,7 +54,8 @@ def sureness(results: Results) -> str:
     if results.effects:
         confidence += f" over the {plural(len(results.gating), 'effect')} together"
     elif count_primary * contenders > 1:
-        confidence += f" over the {plural(count_primary, 'primary metric')} together"
+        of = f" of {plural(contenders, 'contender')}" if contenders > 1 else ""
+        confidence += f" over the {plural(count_primary, 'primary metric')}{of} together"
     if results.study.imported:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
     unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from msgspec import Struct
 
-from kduel.core.format import MISSING, bounds_text, decimals, signed_number
+from kduel.core.format import estimate_texts, spread_text
 from kduel.core.metric_results import MachinesResult, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
@@ -87,11 +87,8 @@ def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
             )  # fmt: skip
     spread = ""
     if found.spread is not None and found.spread_low is not None and found.spread_high is not None:
-        ends = [
-            f"{value:.{max(1, decimals(found.spread_high, 2))}f}"
-            for value in (found.spread, found.spread_low, found.spread_high)
-        ]
-        spread = f"The true effects on {count} differ by {ends[0]} {unit} (standard deviation, interval {ends[1]} to {ends[2]} {unit})."
+        size = spread_text(found.spread, found.spread_low, found.spread_high, unit)
+        spread = f"The true effects on {count} differ by {size}."
     return MachineTable(
         title=f"{key(metric)}: {visible(metric.contender, 80)} against {visible(metric.baseline, 80)}",
         rows=rows,
@@ -100,11 +97,9 @@ def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
 
 
 def numbers(effect: float, low: float | None, high: float | None, unit: str) -> Cells:
-    """The cells of effect and interval; a dash where there is none."""
-    width = (high - low) / 2 if low is not None and high is not None else 0.0
-    places = min(6, decimals(width or abs(effect), 2))
-    interval = MISSING if low is None or high is None else f"{' to '.join(bounds_text(low, high, places))} {unit}"
-    return {"effect": f"{signed_number(effect, places)} {unit}".rstrip(), "interval": interval.rstrip()}
+    """The cells of effect and interval."""
+    shown, interval = estimate_texts(effect, low, high, unit)
+    return {"effect": shown, "interval": interval}
 
 
 PEEKING = (

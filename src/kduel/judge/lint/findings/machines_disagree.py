@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kduel.core.format import change
+from kduel.core.format import MISSING, change, estimate_texts
 from kduel.core.metric_results import MachineEffect
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -28,9 +28,9 @@ def machine_effects(case: Case) -> list[MachineEffect]:
 def comparison_text(case: Case, effect: MachineEffect) -> str:
     """A machine's effect with its interval, and that of the others."""
     unit = "%" if case.result.scale == "ratio" else case.result.unit
-    own = change(effect.effect, unit)
-    if effect.low is not None and effect.high is not None:
-        own += f" (interval {change(effect.low, unit)} to {change(effect.high, unit)})"
+    own, interval = estimate_texts(effect.effect, effect.low, effect.high, unit)
+    if interval != MISSING:
+        own += f" (interval {interval})"
     return own if effect.others is None else f"{own} there, {change(effect.others, unit)} elsewhere"
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.plugins import named_plugin, plugins
-from kduel.core.regular_files import open_regular
+from kduel.core.regular_files import MOST_BYTES, open_regular
 from kduel.core.samples import Samples
 from kduel.core.text import visible
 from kduel.core.version import full_version
@@ -28,7 +28,6 @@ from kduel.store.integrity import Integrity, find_added
 from kduel.store.manifest import empty_directories, files_below
 from kduel.store.rundir import whole_directory
 
-MOST_BYTES = 256 << 20
 MOST_CONDITIONS = 1 << 20
 CAVEAT = "imported: not interleaved, not randomised, environment unknown"
 
@@ -259,7 +258,10 @@ def read(run: Path) -> list[Samples]:
             )
         path = original(run, stored)
         gathering.add(path, formats[stored.format].rows(path, stored.contender, []))
-    return gathering.samples(record.baseline, record.primary)
+    samples = gathering.samples(record.baseline, record.primary)
+    if set(record.contenders) != set(samples[0].contenders):
+        raise InputError(f"{run / 'import.json'} names other contenders than its files have", "Import them again.")
+    return samples
 
 
 def contenders(run: Path) -> list[str]:
