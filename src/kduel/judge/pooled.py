@@ -119,15 +119,15 @@ def lock_of(locks: Sequence[Lock]) -> Lock:
     def common_items(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {key: value for key, value in tables[0].items() if all(table.get(key) == value for table in tables)}
 
-    def joined(words: Iterable[str]) -> str:
+    def join_names(words: Iterable[str]) -> str:
         return " + ".join(dict.fromkeys(word for word in words if word))
 
     return structs.replace(
         first,
         study=structs.replace(
             first.study,
-            name=joined(lock.study.name for lock in locks),
-            title=joined(lock.study.title for lock in locks),
+            name=join_names(lock.study.name for lock in locks),
+            title=join_names(lock.study.title for lock in locks),
         ),
         blocks=structs.replace(
             first.blocks,
