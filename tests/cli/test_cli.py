@@ -100,6 +100,7 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["run", "a", "b", "--suite", "quick", "--single"], 2, "--single"),
         (["run", "a", "b", "--machine", "qemu", "--layouts", "2"], 2, "--layouts"),
         (["list", "colours"], 2, "colours"),
+        (["run", "outside:a", "outside:b,sysctl=a.b=1,sysctl=a.b=2"], 2, "sysctl=a.b=2 is no setting"),
     ],
 )
 def test_wrong_input_ends_with_a_paragraph_and_its_status(kduel, arguments, status, said):

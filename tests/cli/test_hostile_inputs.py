@@ -127,6 +127,21 @@ def study(
     return text
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "outside:old", "outside:new", "--command", "x\udcff"),
+        ("run", "outside:old", "outside:new", "--command", "x", "--regex", "x\udcff(.)"),
+        ("run", "outside:old", "outside:new", "--command", "x", "--unit", "\udcff"),
+        ("run", "outside:old", "outside:new", "--sweep", "threads=1,\udcff"),
+        ("local", "install", "x\udcff"),
+    ],
+)
+def test_bytes_that_are_not_utf_8_are_told(call: Caller, words: tuple[str, ...]) -> None:
+    status, said = call(*words)
+    assert status == 2 and "not UTF-8" in said, said
+
+
 def test_the_study_itself_is_a_good_one(call: Caller) -> None:
     status, output = call.study(study())
     assert status == 3 and "not in the cache" in output, output

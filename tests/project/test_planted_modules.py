@@ -64,6 +64,11 @@ def test_the_entry_script_imports_nothing_from_the_current_directory(
     assert not any("planted" in line for line in lines), lines
 
 
+def test_a_home_of_another_python_is_not_this_ones(tmp_path: Path) -> None:
+    done = run(tmp_path, "/usr/bin/env", "PYTHONHOME=/nowhere", ROOT / "kduel", "--version")
+    assert done.returncode == 0, done.stderr
+
+
 def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path) -> None:
     checkout, here = tmp_path / "checkout", tmp_path / "here"
     (checkout / "scripts").mkdir(parents=True)

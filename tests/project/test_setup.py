@@ -111,13 +111,8 @@ def test_an_environment_is_small_compiled_and_made_once(tmp_path: Path, need: Ca
     assert not python.exists()
 
 
-@pytest.mark.parametrize(("lock", "seconds"), [("lists/lock", 2), ("dpkg/lock-frontend", 7)])
-def test_it_waits_while_another_apt_is_at_work(
-    tmp_path: Path, need: Callable[..., str], lock: str, seconds: float
-) -> None:
-    """With apt itself, whose directories are others: nothing is fetched, and what is to be installed is there. What apt
-    says of a lock depends on whether it waited."""
-    need("apt-get")
+def apt_place(tmp_path: Path) -> dict[str, str]:
+    """The environment of an apt with directories of its own, in which the package `there` is installed."""
     for name in ("lists/partial", "archives/partial", "dpkg"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "dpkg/status").write_text(
@@ -131,8 +126,18 @@ def test_it_waits_while_another_apt_is_at_work(
         f'Dir::Etc::sourcelist "{tmp_path}/sources";\nDir::Etc::sourceparts "-";\n'
         f'Dir::Cache::pkgcache "";\nDir::Cache::srcpkgcache "";\nAPT::Update::Post-Invoke-Success "";\n'
     )
+    return os.environ | {"APT_CONFIG": str(tmp_path / "apt.conf"), "KDUEL_APT_PATIENCE": "60"}
+
+
+@pytest.mark.parametrize(("lock", "seconds"), [("lists/lock", 2), ("dpkg/lock-frontend", 7)])
+def test_it_waits_while_another_apt_is_at_work(
+    tmp_path: Path, need: Callable[..., str], lock: str, seconds: float
+) -> None:
+    """With apt itself, whose directories are others: nothing is fetched, and what is to be installed is there. What apt
+    says of a lock depends on whether it waited."""
+    need("apt-get")
+    environment = apt_place(tmp_path)
     command = [str(ROOT / "scripts/apt-install"), "there"]
-    environment = os.environ | {"APT_CONFIG": str(tmp_path / "apt.conf"), "KDUEL_APT_PATIENCE": "60"}
     with (tmp_path / lock).open("w") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
@@ -141,6 +146,17 @@ def test_it_waits_while_another_apt_is_at_work(
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=seconds)
     assert process.wait(timeout=120) == 0, process.stderr.read()
+
+
+def test_a_repository_that_is_out_of_order_is_not_in_the_way(tmp_path: Path, need: Callable[..., str]) -> None:
+    need("apt-get")
+    place = apt_place(tmp_path)
+    (tmp_path / "sources").write_text(f"deb [trusted=no] file:{tmp_path}/nowhere suite main\n")
+    done = subprocess.run(
+        [ROOT / "scripts/apt-install", "there"], env=place, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "could not read all repositories" in done.stderr and "nowhere" in done.stderr
 
 
 def test_it_does_not_wait_for_ever(tmp_path: Path) -> None:

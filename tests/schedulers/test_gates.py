@@ -236,6 +236,7 @@ def test_knobs_are_set_read_back_and_put_back(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert refused.stdout.startswith("failed no-such-feature")
     assert run(f"sched_knob {tmp_path}/none 1").stdout.startswith("failed no-such-knob")
+    assert run("sched_knob /proc/sys/kernel/ostype 1").stdout.startswith("failed knob-refused")
     assert run("sched_stop").returncode == 0
     assert knob.read_text() == "750000\n"
     assert features.read_text() == "NO_NEXT_BUDDY\n"

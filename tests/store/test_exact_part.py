@@ -7,12 +7,14 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from kduel.analysis.campaigns.history import runs_below
+from kduel.cli.exact_first import wants_exact_part
 from kduel.cli.report import command as report
 from kduel.cli.verify import command as verify
 from kduel.core.errors import InputError
@@ -102,6 +104,12 @@ def test_the_part_has_the_kernels_of_the_study_on_the_exact_machine():
     assert parse_study(part.text, "the part").contender[1]["name"] == "debian-6.12"
     odd = Contender(name='a "name" \\ of', kernel="./x y", cmdline="quiet a='b c'")
     assert only_kernel(odd) == odd
+    emulator = SimpleNamespace(emulates=lambda *_, **__: True)
+    for setting, counted in (("sysctl=vm.swappiness=7", False), ("cmdline=quiet", True)):
+        chosen = SimpleNamespace(
+            study=study("debian:6.1", f"debian:6.1,{setting}"), kind=emulator, settings={}, arms=[]
+        )
+        assert wants_exact_part(None, chosen, Path("nowhere"), by_default=True) == counted
     both = msgspec.structs.replace(
         study("debian:6.1", "debian:6.12"), contenders=[odd, Contender(name="b", kernel="x")]
     )

@@ -18,7 +18,7 @@ from kduel.cli.write_up import keep_report
 from kduel.core.errors import InputError, KduelError
 from kduel.store.run_lock import HeldError
 from kduel.store.rundir import EXACT, RunDir, has_report
-from kduel.study.first_part import first_part, only_kernel
+from kduel.study.first_part import first_part, only_kernels
 
 if TYPE_CHECKING:
     from kduel.cli.terminal import Terminal
@@ -49,7 +49,7 @@ def wants_exact_part(
         return (path / EXACT).is_dir()
     if chosen.study.about.exact_first:
         return True
-    if not by_default or chosen.study.machine != "qemu":
+    if not by_default or chosen.study.machine != "qemu" or not only_kernels(chosen.study):
         return False
     return chosen.kind.emulates(chosen.settings, chosen.arms, **means)
 
@@ -62,7 +62,7 @@ def prepare_in_background(
     from kduel.core.background_task import BackgroundTask
     from kduel.run.prepare import prepare_early
 
-    simple = all(one == only_kernel(one) for one in study.contenders)
+    simple = only_kernels(study)
 
     def work(progress: Progress) -> None:
         if simple:

@@ -78,8 +78,8 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
             {"spec": line.spec, "version": line.version, "where": line.where, "cached": line.cached} for line in lines
         ]
         emit_json({"schema": 1, "kernels": kernels})
-    elif lines:
-        click.echo(format_table(lines))
+    else:
+        click.echo(format_table(lines) if lines else "the cache has no kernels")
 
 
 def has_word(line: Available, word: str) -> bool:

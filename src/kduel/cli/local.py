@@ -20,8 +20,8 @@ def command() -> None:
     kduel local status
     kduel local remove        remove the unit, and restore all settings
 
-    A study of schedulers and sysctls needs neither a reboot nor the unit: use --machine local, with unit = "load" in
-    [blocks].
+    A study of schedulers and sysctls needs neither a reboot nor the unit: use --machine local. A study file has unit =
+    "load" in [blocks] for it.
     """
 
 
@@ -30,7 +30,10 @@ def command() -> None:
 def install(run: Path) -> None:
     """Install and enable the unit that continues RUN (its --out) after each boot of this machine."""
     from kduel.machines.remote.local_unit import install as carry_out
+    from kduel.store.rundir import check_free, is_run
 
+    if not is_run(run):
+        check_free(run)
     path = carry_out(run)
     click.echo(f"installed {path}: after each boot of this machine it runs `kduel resume {run.absolute()}`.")
     click.echo(f"Begin with: kduel run STUDY.toml --machine local:boot=grub-reboot --out {run.absolute()}")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,13 +34,16 @@ def read_named_study(
     names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = "", own: str | None = None
 ) -> tuple[str, StudyFile, str]:
     """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
-    many names. Without `suite` it is that of the `machine`; `own` is the text of a study without contenders in its place.
+    many names. Without `suite` it is that of the `machine`; `own` is the text of a study without contenders in its place. On a
+    machine that does not reboot, a trial of what words name is a load.
 
     Raises InputError.
     """
+    from kduel.machines import machine_kind
     from kduel.store.rundir import is_run
     from kduel.study.contenders import contender_tables
     from kduel.study.file import parse_study, read_study, suite_text
+    from kduel.study.load import read_machine
 
     unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
     if unspeakable:
@@ -80,7 +85,9 @@ def read_named_study(
         )
     suite = suite or default_suite(machine)
     contenders = contender_tables([*names] * (aa or 1), aa is not None)
-    if own is not None:
-        return own + contenders, parse_study(own + contenders, "--command"), "--command"
-    text = suite_text(suite) + contenders
-    return text, parse_study(text, f"the suite {suite}"), suite
+    text = (suite_text(suite) if own is None else own) + contenders
+    file = parse_study(text, f"the suite {suite}" if own is None else "--command")
+    kind, settings = read_machine(file.machine, machine)
+    if machine_kind(kind).stays(settings):
+        file = msgspec.structs.replace(file, blocks=msgspec.structs.replace(file.blocks, unit="load"))
+    return text, file, suite if own is None else "--command"

@@ -19,6 +19,12 @@ AS_EXCEPTIONS = {
 
 def as_user_error(error: BaseException) -> KduelError | None:
     """The error as a user should read it; None where it is none of the system's."""
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
+        around = error.object[: error.start].rpartition("\n")[2] + error.object[error.start :].partition("\n")[0]
+        return InputError(
+            f"{shorten(around)} holds bytes that are not UTF-8",
+            "Write the option, the path or the environment variable in UTF-8.",
+        )
     if not isinstance(error, OSError):
         reasons = [reason for words, reason in AS_EXCEPTIONS.items() if words in str(error)]
         return (

@@ -186,6 +186,10 @@ class MachineKind(ABC, Generic[S]):
         """Reason why trials on a machine with these settings have no peer; empty where they have one."""
         return f"the machine {self.name} has none"
 
+    def stays(self, settings: dict[str, Any]) -> bool:
+        """True if a machine with this [machine] table, as it was written, does not reboot between trials."""
+        return False
+
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:

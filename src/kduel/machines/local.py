@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Unpack
@@ -28,18 +27,6 @@ ONE_BOOT = (
 )
 MOST_ATTEMPTS = 2
 """At leaving for one trial's boot."""
-END = """\
-for d in {place}/kduel-*; do
-    [ -O "$d" ] && [ ! -L "$d" ] && [ -r "$d/session" ] || continue
-    read -r s <"$d/session"
-    for p in $(ps -o pid= -s "$s"); do
-        case $(readlink "/proc/$p/cwd") in
-            "$d" | "$d"/*) for q in $(ps -o pid= -s "$s"); do kill -KILL "$q"; done; break ;;
-        esac
-    done
-    rm -rf "$d"
-done"""
-"""Ends scripts of trials that nobody waits for any more, by their session, if one of it works in the trial's directory."""
 
 
 class LocalSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -70,7 +57,7 @@ class LocalJourney(Journey):
     def stay(self) -> Outcome:
         """In the boot that is there. Raises ConnectionLost and TrialRefused."""
         now = look(self.connection)
-        self.connection.run(END.format(place=shlex.quote(self.settings.directory.rstrip("/"))))
+        self.end_scripts()
         return self.measure(now)
 
     def leave_or_measure(self) -> Outcome:
@@ -149,6 +136,9 @@ class Local(MachineKind[LocalSettings]):
     def why_no_peer(self, settings: LocalSettings) -> str:
         """It is declared."""
         return settings.peer.lacks
+
+    def stays(self, settings: dict[str, Any]) -> bool:
+        return bool(settings.get("boot", "no") == "no")
 
     def prepare(self, settings: LocalSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         check_bands(settings.conditions)

@@ -47,9 +47,7 @@ class Ssh(MachineKind[SshSettings]):
             loan.give_back()
             raise
         facts["entries"] = {name: entry.path for name, entry in entries.items()}
-        progress.info(
-            f"{settings.place}: {facts['cpu'] or 'unknown CPU'}, {now.release}; it will be rebooted for every trial"
-        )
+        progress.info(f"{settings.place}: {facts['cpu'] or 'unknown CPU'}, {now.release}; it will be rebooted")
         return RealMachine(settings, connection, entries, facts, programs, loan)
 
 

@@ -137,9 +137,15 @@ sched_stop() {
     rm -f "$sched_dir/knobs" "$sched_dir/kept" "$sched_dir/ready"
 }
 
+# sched_writable FILE: fails where the kernel has no such file, or one that is for reading only.
+sched_writable() {
+    [ -e "$1" ] || sched_fail "no-such-knob this kernel has no $1"
+    [ -w "$1" ] || sched_fail "knob-refused $1 cannot be written"
+}
+
 # sched_knob FILE VALUE: set it, keeping what was there, and read it back.
 sched_knob() {
-    [ -w "$1" ] || sched_fail "no-such-knob this kernel has no $1"
+    sched_writable "$1"
     echo "$1 $(sched_value "$1")" | cat - "$sched_dir/knobs" 2>/dev/null >"$sched_dir/knobs.new"
     mv "$sched_dir/knobs.new" "$sched_dir/knobs"
     echo "$2" >"$1" 2>"$sched_dir/why" || sched_fail "knob-refused $1 = $2: $(cat "$sched_dir/why")"
@@ -152,7 +158,7 @@ sched_knob() {
 
 # sched_feature FILE WORD: a scheduler feature, NO_ before it to switch it off.
 sched_feature() {
-    [ -w "$1" ] || sched_fail "no-such-knob this kernel has no $1"
+    sched_writable "$1"
     case $2 in NO_*) other=${2#NO_} ;; *) other=NO_$2 ;; esac
     case " $(cat "$1") " in
     *" $2 "*) was=$2 ;;

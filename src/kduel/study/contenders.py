@@ -37,10 +37,11 @@ def with_settings(spec: str) -> dict[str, Any]:
     for setting in rest:
         key, _, value = setting.partition("=")
         name, equals, wanted = value.partition("=")
-        if not value or (key == "sysctl" and not (name and equals)) or (key != "sysctl" and key in found):
+        unusable = not (name and equals) or name in found.get("sysctl", {}) if key == "sysctl" else key in found
+        if not value or unusable:
             raise InputError(
                 f"{spec}: {setting} is no setting of a contender",
-                "Give cmdline=WORDS, scheduler=NAME or policy=POLICY once each, and sysctl=KEY=VALUE for each sysctl.",
+                "Give cmdline=WORDS, scheduler=NAME or policy=POLICY once each, and sysctl=KEY=VALUE once for each sysctl.",
             )
         if key == "sysctl":
             found.setdefault("sysctl", {})[name] = wanted

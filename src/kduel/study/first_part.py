@@ -21,8 +21,8 @@ def first_part(study: Study) -> Study:
             f"an exact part can come before a run on the machine qemu, or icount with several CPUs, not on {study.machine}",
             "Run it by itself: --suite exact.",
         )
-    others = [one.name for one in study.contenders if one != only_kernel(one)]
-    if others:
+    if not only_kernels(study):
+        others = [one.name for one in study.contenders if one != only_kernel(one)]
         raise InputError(
             f"{others[0]} sets a scheduler, a policy or sysctls; the exact part compares kernels and command lines",
             "Leave out --exact-first, or exact_first in the study.",
@@ -36,6 +36,11 @@ def first_part(study: Study) -> Study:
             "Name exact or exact-quick.",
         )
     return part
+
+
+def only_kernels(study: Study) -> bool:
+    """True if the contenders differ in nothing but kernel and command line."""
+    return all(one == only_kernel(one) for one in study.contenders)
 
 
 def only_kernel(contender: Contender) -> Contender:

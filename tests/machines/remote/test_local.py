@@ -56,6 +56,18 @@ def test_what_a_local_user_left_in_tmp_is_not_run_as_root(fixture: LocalMachine)
     assert orphan.exists(), "what is not root's is not taken for a trial's"
 
 
+def test_a_sysctl_of_the_command_line_is_compared_without_a_reboot(fixture: LocalMachine) -> None:
+    kernel = f"installed:{RELEASE}"
+    words = [kernel, f"{kernel},sysctl=kernel.domainname=two2", "--command", "wc -c </proc/sys/kernel/domainname"]
+    process = fixture.kduel(
+        *("run", *words, "--blocks", "1", "--machine", f"local:directory={fixture.place}/work,free_mib=1"),
+        *("--out", str(fixture.run)),
+    )
+    assert process.returncode == 0, fixture.said
+    assert {record["status"] for record in fixture.records()} == {"ok"}
+    assert json.loads((fixture.run / "results.json").read_text())["study"]["unit"] == "load"
+
+
 def test_the_unit_must_be_declared(fixture: LocalMachine) -> None:
     process = fixture.kduel("run", str(fixture.study(unit="boot")), "--out", str(fixture.run))
     assert process.returncode == 2
@@ -70,8 +82,8 @@ def test_a_kernel_that_does_not_run_needs_a_reboot(fixture: LocalMachine) -> Non
     assert "one has the kernel 1.2.3" in fixture.said and 'boot = "grub-reboot"' in fixture.said
 
 
-def test_after_a_crash_the_next_trial_puts_back_first(fixture: LocalMachine) -> None:
-    """The trial's whole session and KDuel itself are killed while a sysctl is set."""
+def run_into_a_step(fixture: LocalMachine) -> subprocess.Popen[str]:
+    """KDuel, whose trial has set a sysctl and carries out a step."""
     process = fixture.kduel(
         "run", str(fixture.study("touch $T/running; sleep 60")), "--out", str(fixture.run), wait=False
     )
@@ -79,6 +91,23 @@ def test_after_a_crash_the_next_trial_puts_back_first(fixture: LocalMachine) -> 
     while not (fixture.place / "running").exists():
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.1)
+    return process
+
+
+def test_an_interruption_ends_the_step_and_puts_back(fixture: LocalMachine) -> None:
+    process = run_into_a_step(fixture)
+    os.kill(int((fixture.place / "pid").read_text()), signal.SIGINT)
+    # Its output ends with the last process that has it, so only where the step has ended, too.
+    process.communicate(timeout=600)
+    assert process.returncode == 130
+    assert (fixture.place / "domainname").read_text() == "before\n"
+    assert not (fixture.place / "var" / "kduel-restore.sh").exists()
+    assert list((fixture.place / "work").iterdir()) == []
+
+
+def test_after_a_crash_the_next_trial_puts_back_first(fixture: LocalMachine) -> None:
+    """The trial's whole session and KDuel itself are killed while a sysctl is set."""
+    process = run_into_a_step(fixture)
     (session,) = (fixture.place / "work").glob("kduel-*/session")
     members = subprocess.run(
         ["ps", "-o", "pid=", "-s", session.read_text().strip()], capture_output=True, text=True, check=True
@@ -156,9 +185,18 @@ def test_a_machine_that_does_not_go_down_is_given_up(fixture: LocalMachine) -> N
     assert fixture.records()[0]["void"]["message"].startswith("the machine did not go down within 3 s")
 
 
+def test_the_unit_is_for_a_run_alone(fixture: LocalMachine) -> None:
+    fixture.kduel("local", "install", str(fixture.place))
+    assert "is there already and holds something else" in " ".join(fixture.said.split())
+    assert not any((fixture.place / "units").iterdir())
+
+
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     root, run = tmp_path / "root", tmp_path / "a run" / "100% mine"
     (root / "etc/systemd/system").mkdir(parents=True)
+    with pytest.raises(UnicodeEncodeError):
+        local_unit.install(tmp_path / "a\udcff", root)
+    assert not any((root / "etc/systemd/system").iterdir())
     path = local_unit.install(run, root)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, timeout=60, check=False

@@ -85,8 +85,9 @@ def install(run: Path, root: Path = ROOT) -> Path:
         raise InputError(f"the unit is installed already, for {other}", "Remove it first: kduel local remove")
     check_systemd()
     path = root / UNIT
+    text = unit_text(run).encode()
     try:
-        path.write_text(unit_text(run), "utf-8")
+        path.write_bytes(text)
     except OSError as error:
         raise HostError(
             f"{path} cannot be written: {error.strerror}", "Only root may: sudo kduel local install RUN"

@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -37,6 +38,20 @@ OWN_WORDS = "   "
 boot must not take them for the machine's."""
 RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
+END = """\
+for d in {place}/kduel-*; do
+    [ -O "$d" ] && [ ! -L "$d" ] && [ -r "$d/session" ] || continue
+    read -r s <"$d/session"
+    for p in $(ps -o pid= -s "$s"); do
+        case $(readlink "/proc/$p/cwd") in
+            "$d" | "$d"/*) for q in $(ps -o pid= -s "$s"); do kill -KILL "$q"; done; break ;;
+        esac
+    done
+    sh "$d/conditions.sh" restore
+    rm -rf "$d"
+done"""
+"""Ends scripts of trials that nobody waits for any more, by their session, if one of it works in the trial's directory, and
+puts back what they set."""
 
 
 class DeclaredPeer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -160,14 +175,24 @@ class Journey:
             )
         if missing := [word for word in self.trial.arm.contender.cmdline.split() if word not in now.cmdline.split()]:
             return Outcome(void="wrong-machine", message=f"The command line lacks {' '.join(missing)}: {now.cmdline}")
-        self.begin()
-        self.mark("ready")
-        after = self.attend(now)
+        try:
+            self.begin()
+            self.mark("ready")
+            after = self.attend(now)
+        except KeyboardInterrupt:
+            # Nobody waits for the script any more, and the machine is its user's again.
+            with suppress(ConnectionLost, TrialRefused):
+                self.end_scripts()
+            raise
         self.mark("done")
         self.compare_clocks(now, after)
         if after.boot_id != now.boot_id:
             return self.end_dead_trial()
         return self.bring_home(after)
+
+    def end_scripts(self) -> None:
+        """End what trials left at work there, and put back what they set. Raises ConnectionLost and TrialRefused."""
+        self.connection.run(END.format(place=shlex.quote(self.settings.directory.rstrip("/"))))
 
     def end_dead_trial(self) -> Outcome:
         """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises ConnectionLost,
