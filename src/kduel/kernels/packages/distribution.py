@@ -128,7 +128,7 @@ class Distribution(KernelSource):
         if modules:
             raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         release, version = match["release"], match["version"] or ""
-        if offline:
+        if offline or self._has_exactly(spec, cache):
             return self._from_cache(spec, release, version, cache, progress)
         found = self.kernels_of(release, self._kept_list(release, cache, progress))
         meant = [one for one in found if matches(version, one.version)]
@@ -155,6 +155,13 @@ class Distribution(KernelSource):
             for _, record in stored.entries(cache, f"{self.name}-")
             for facts in [record.provenance]
         ]
+
+    def _has_exactly(self, spec: str, cache: Cache) -> bool:
+        """True if the cache has the kernel that `spec` names in full: a lock's, for one."""
+        found = stored.entries(cache, f"{self.name}-")
+        return any(
+            record.provenance["exact"] == spec and cache.has(stored.KIND, entry.name) for entry, record in found
+        )
 
     def _from_cache(self, spec: str, release: str, version: str, cache: Cache, progress: Progress) -> Kernel:
         found = [

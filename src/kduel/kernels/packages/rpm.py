@@ -27,7 +27,7 @@ SIGNATURES = (268, 267)
 COMPRESSOR, DIGESTS, DIGEST_ALGORITHM, SHA256 = 1125, 5092, 5093, 8
 MOST_HEADER = 256 << 20
 PROGRAMS = {"zstd": "zstd", "xz": "xz", "lzma": "xz", "gzip": "gzip", "bzip2": "bzip2"}
-CPIO_HEAD = 110
+CPIO_HEAD, LONGEST_NAME = 110, 4096
 REGULAR, FORMAT = 0o100000, 0o170000
 
 
@@ -154,6 +154,8 @@ def take_cpio(stream: IO[bytes], unpacking: Unpacking) -> None:
         if head[:6] not in (b"070701", b"070702"):
             raise ValueError("its archive is damaged")
         mode, size, length = (int(head[at : at + 8], 16) for at in (14, 54, 94))
+        if length > LONGEST_NAME:
+            raise ValueError("its archive has a name that is too long")
         name = _Member(stream, length + -(CPIO_HEAD + length) % 4).read()[: length - 1].decode("utf-8", "replace")
         if name == "TRAILER!!!":
             return
