@@ -15,7 +15,15 @@ from kduel.core.experiment import Metric
 ALGORITHMS = {"lz4": ("lz4_compress", "lz4"), "lzo-rle": ("lzo", "lzo_rle"), "zstd": ("zstd",)}
 """Modules of each compression."""
 SWAP = Metric("swap-ins", "pages", "lower", "Read from swap, by the whole machine.", "count", aspect="activity")
-TIME = Metric("time", "us", "lower", "Of a touch: it follows the wall clock.", "mean", aspect="operation-time")
+TIME = Metric(
+    "time",
+    "us",
+    "lower",
+    "Of a touch: it follows the wall clock.",
+    "mean",
+    aspect="operation-time",
+    derived="ns / touches",
+)
 COUNTERS = with_aspect(
     "activity",
     Metric("major-faults", "faults", "lower", "Of the program: touches that had to wait for a page.", "count"),
@@ -25,7 +33,7 @@ COUNTERS = with_aspect(
 
 
 class PressureParameters(Parameters, frozen=True):
-    """What is touched, how, and where pages go that do not fit. `algorithm` is of zram and zswap."""
+    """Memory that is touched, the pattern, and the place of pages that do not fit. `algorithm` is of zram and zswap."""
 
     memory: Literal["anonymous", "file"] = "anonymous"
     swap: Literal["zram", "disk", "zswap"] = "zram"
@@ -38,7 +46,7 @@ class PressureParameters(Parameters, frozen=True):
     """MiB that are touched."""
     limit: Annotated[int, Meta(ge=4, le=1 << 20)] = 20
     """MiB that the group may use: its memory.max."""
-    touches: Count = 8000
+    touches: Count = 30_000
     writes: Annotated[int, Meta(ge=0, le=100)] = 20
     """Of 100 touches, so many write."""
     seed: Number = 1
@@ -98,7 +106,7 @@ class MemoryPressure(Benchmark[PressureParameters]):
         )
 
     def seconds(self, parameters: PressureParameters) -> float:
-        return 1.5 + parameters.touches * 4e-4
+        return 2.0 + parameters.touches * 1e-4
 
     def parse(self, raw: Raw, parameters: PressureParameters) -> dict[str, float]:
         told = read_json(raw.stdout, KpressOutput, "kpress's line")
@@ -166,12 +174,9 @@ number=$(cat /sys/class/zram-control/hot_add) || {{ echo "this kernel has no zra
 restore="echo $number >/sys/class/zram-control/hot_remove; $restore"
 echo {algorithm} >"/sys/block/zram$number/comp_algorithm"
 echo {mib}M >"/sys/block/zram$number/disksize"
-for name in $(cat "/sys/block/zram$number/uevent"); do
-    case $name in DEVNAME=*) device=/dev/${{name#*=}} ;; esac
-done
-mkswap "$device" >&2
-swapon -p 32767 "$device"
-restore="swapoff $device; $restore"
+mkswap "/dev/zram$number" >&2
+swapon -p 32767 "/dev/zram$number"
+restore="swapoff /dev/zram$number; $restore"
 """,
     "disk": DISK,
     "zswap": """\

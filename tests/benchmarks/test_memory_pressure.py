@@ -1,0 +1,65 @@
+"""kpress on this host, and what the benchmark refuses. That reclaim happens takes a guest: captured/linux-x86_64-6.12."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kduel.benchmarks import ParseError, Raw, benchmark
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.guest import programs
+
+PRESSURE = benchmark("memory-pressure")
+
+
+def press(tmp_path: Path, *words: str) -> dict[str, int]:
+    program = programs.build("kpress", platform.machine(), cache=Cache())
+    command = [str(program), "--mib", "4", "--touches", "5000", "--writes", "20", *words, "/proc/vmstat"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+def test_the_seed_decides_what_is_written(tmp_path: Path) -> None:
+    told = [press(tmp_path, "--pattern", "skewed", "--seed", seed) for seed in ("1", "1", "2")]
+    assert told[0]["writes"] == told[1]["writes"] != told[2]["writes"]
+    assert all((one["pages"], one["touches"]) == (1024, 5000) and 900 < one["writes"] < 1100 for one in told)
+
+
+def test_counters_are_what_each_grew_by(tmp_path: Path) -> None:
+    press(tmp_path, "--pattern", "random", "--seed", "1", "--file", str(tmp_path / "file"))
+    rows = [line.split() for line in (tmp_path / "counters").read_text().splitlines()]
+    names = [line.split()[0] for line in Path("/proc/vmstat").read_text().splitlines()]
+    assert [row[:2] for row in rows] == [["vmstat", name] for name in names]
+    now = {line.split()[0]: int(line.split()[1]) for line in Path("/proc/vmstat").read_text().splitlines()}
+    assert all(0 <= int(row[2]) <= now[row[1]] // 2 for row in rows if row[1] == "pgfault"), (
+        "growth, not the sum since boot"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"limit": 32}, "nothing is reclaimed"),
+        ({"memory": "file", "swap": "disk"}, "of anonymous memory"),
+        ({"swap": "floppy"}, "swap"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(table: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        PRESSURE.read_parameters(table)
+
+
+def test_counts_of_program_and_group_that_differ_are_refused() -> None:
+    place = Path(__file__).parent / "captured/linux-x86_64-6.12/pressure-anonymous-skewed-8000x"
+    raw = Raw.read(place)
+    counters = raw.files["counters"].replace("memory.stat pgmajfault 2228\n", "memory.stat pgmajfault 22\n")
+    raw = msgspec.structs.replace(raw, files={"counters": counters})
+    with pytest.raises(ParseError, match="2226 major faults, its group 22"):
+        PRESSURE.parse(raw, PRESSURE.read_parameters({"touches": 8000}))
