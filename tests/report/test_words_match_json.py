@@ -195,3 +195,15 @@ def test_the_kinds_are_what_they_are_called() -> None:
     assert excludes_zero(found["too few"]) and found["zeros"].scale == "difference"
     assert found["contradicted"].contradicted and found["withheld"].withheld
     assert len(ALL) >= 8
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_depends_on_conditions_is_not_said_to_be_chance(name: str) -> None:
+    results = judged([0.02], unit="instructions")
+    (metric,) = results.metrics
+    metric.verdict, metric.ci_low, metric.ci_high = "undecided", -10.0, 20.0
+    metric.ci_low_pct, metric.ci_high_pct = -1.0, 2.0
+    results.headlines = headlines(results)
+    text = plain(report_format(name).render(results))
+    assert metric.depends and "depends" in text
+    assert not re.search(r"may be chance|distinguished\s+from\s+chance", text)

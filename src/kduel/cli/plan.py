@@ -198,7 +198,7 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
     width = max(len(cost_name(cost)) for cost in costs)
     lines = [
         f"Blocks for a verdict at delta {rule.delta_pct:g} %, alpha {rule.alpha:g} over {len(costs)} comparison(s), "
-        "power 80 %:",
+        "power 80 % (76 to 78 % below 15 blocks):",
         "",
         f"{'':{width}}                   if equal   if equal,     to find  to find an        as",
         f"{'':{width}}  pairs   spread    blocks     safely       delta interaction  measured      time   delta in {rule.max_blocks} blocks",

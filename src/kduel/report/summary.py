@@ -23,7 +23,7 @@ from kduel.core.metric_results import BYTES, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import shows_difference, side, torn_metrics, unseen_mode_text
+from kduel.judge.verdict.headline import CONDITIONS, shows_difference, side, torn_metrics, unseen_mode_text
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 
@@ -122,6 +122,8 @@ def worth(metric: MetricResult) -> str:
         return {"equal": "exactly equal", "equivalent": "equivalent"}.get(
             metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval_text(metric)}"
         ) + (f", {metric.size}" if metric.size else "")
+    if metric.depends:
+        return f"depends on {CONDITIONS}, {interval_text(metric)}"
     if metric.n == 1:
         return "n = 1: may be chance"
     was = f", {metric.was}" if metric.was else ""
@@ -142,7 +144,9 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
         yield f"The same in both: {list_metrics(same)}{unseen_mode_text(same)}."
-    undecided = [m for m in judged if m.verdict == "undecided" and m.n]
+    if depending := [m for m in judged if m.depends]:
+        yield f"The sign depends on {CONDITIONS}: {list_metrics(depending)}."
+    undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends]
     if undecided:
         single = all(m.n == 1 for m in undecided)
         why = (

@@ -93,7 +93,7 @@ def caveats(results: Results) -> list[str]:
         if status == "void" and number == total[contender]:
             why = next(trial.reason for trial in results.trials if trial.contender == contender)
             said.append(
-                f"{visible(contender, 200)} could not be measured. {visible(' '.join(why.split()), LONGEST_WHY)}"
+                f"{visible(contender, 200)} could not be measured. {visible(' '.join(why.split()).rstrip(':'), LONGEST_WHY)}"
             )
             continue
         what = "void: nothing of them is used" if status == "void" else "partial"
