@@ -48,7 +48,7 @@ CAUSES = {
 class LatencyCausesParameters(Parameters, frozen=True):
     """cyclictest's threads are on all CPUs, every millisecond."""
 
-    samples: Annotated[int, Meta(ge=5, le=1000)] = 20
+    samples: Annotated[int, Meta(ge=5, le=1000)] = 10
     """Number of late wake-ups that are looked at."""
     over: Number = 0
     """Microseconds from which on a wake-up is late; 0: what 99 of 100 do not exceed in a second of the same boot, traced too."""
@@ -107,7 +107,7 @@ sha256sum <"$KDUEL_STEP/{TRACES}"
         )
 
     def seconds(self, parameters: LatencyCausesParameters) -> float:
-        return 2.0 + parameters.samples * 0.7 + load.extra_seconds(parameters.load)
+        return 2.0 + parameters.samples * 0.3 + load.extra_seconds(parameters.load)
 
     def parse(self, raw: Raw, parameters: LatencyCausesParameters) -> dict[str, float]:
         text = read_file(raw, TRACES)
