@@ -25,6 +25,7 @@ from kduel.machines.qemu import PLUGIN
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 SPEC = "debian:6.1-cloud"
+PACKAGES = ("apache2-utils", "ethtool", "iperf3", "iproute2", "netperf", "nginx-light")
 ALONE = """
 set +e
 ls /sys/class/net
@@ -70,7 +71,7 @@ def linked() -> tuple[Machine, Arm]:
     cache = Cache()
     arm = Arm(Contender(kernel=SPEC), resolve(SPEC, cache=cache, progress=Progress()))
     table = {"accel": "tcg", "memory": "512M", "cpus": 1, "peer": {"memory": "384M"}}
-    needs = Needs(packages=("iperf3", "netperf", "nginx-light", "apache2-utils"), peer=True)
+    needs = Needs(packages=PACKAGES, peer=True)
     return PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, progress=Progress()), arm
 
 
