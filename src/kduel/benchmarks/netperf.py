@@ -25,7 +25,10 @@ HALF_A_DIGIT = 0.0051
 """Seconds by which the time is rounded."""
 DIRECTIONS = {"tcp_rr": "Send|Recv", "udp_rr": "Send|Recv", "tcp_crr": "Connect|Send|Recv"}
 """What netperf calls the tests."""
-RATES = {"tcp_rr": 5000.0, "udp_rr": 6000.0, "tcp_crr": 900.0}
+RATES = {
+    "loopback": {"tcp_rr": 5000.0, "udp_rr": 6000.0, "tcp_crr": 900.0},
+    "link": {"tcp_rr": 500.0, "udp_rr": 600.0, "tcp_crr": 200.0},
+}
 """Transactions a second in an emulator, about."""
 
 
@@ -74,7 +77,7 @@ class Netperf(Benchmark[NetperfParameters]):
         return f"{need(('netperf',), self.packages)}netperf -H {address} {options} -- -k {KEYS}\n"
 
     def seconds(self, parameters: NetperfParameters) -> float:
-        return 0.5 + parameters.transactions / RATES[parameters.test]
+        return 0.5 + parameters.transactions / RATES[parameters.path][parameters.test]
 
     def parse(self, raw: Raw, parameters: NetperfParameters) -> dict[str, float]:
         p, text = parameters, raw.stdout
