@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from kduel.guest.script import ScriptStep, compose
 from kduel.guest.vm import VirtualMachine
 
 CYCLES = int(os.environ.get("KDUEL_TEST_CYCLES", "3"))
-FOR_EVER = tiny.SLEEP_FOR_EVER
+FOR_EVER = tiny.say(b"here\n") + tiny.SLEEP_FOR_EVER
 
 
 def caller(directory: Path, code: bytes, deadline: float = 60.0) -> Callable[[Side], Run]:
@@ -78,6 +79,9 @@ def test_a_killed_peer_ends_the_trial_at_once(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def peer_killed(side: Side) -> Run:
+        log = tmp_path / "peer/console.log"
+        while not (log.exists() and "here" in log.read_text()):
+            time.sleep(0.05)
         seen.extend(guests())
         assert len(seen) == 1
         os.kill(seen[0], signal.SIGKILL)
