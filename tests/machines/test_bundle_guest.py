@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -74,13 +76,15 @@ def test_a_run_without_network_from_a_bundle(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="taking the network away takes root")
-def test_the_root_alone_serves_a_host_without_apt(tmp_path: Path) -> None:
+def test_the_root_alone_serves_a_host_without_apt(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Made on one host and fetched by another, which has its kernels as files."""
     (tmp_path / "served").mkdir()
     said = kduel(tmp_path, "bundle", "--root", "--output", "served/root.tar")
     digest = said.rpartition("SHA-256 ")[2].strip()
-    programs = tmp_path / "bin"
-    programs.mkdir()
+    # QEMU runs as another user, who may not enter pytest's own directories.
+    programs = Path(tempfile.mkdtemp(prefix="kduel-bin-"))
+    programs.chmod(0o755)
+    request.addfinalizer(lambda: shutil.rmtree(programs))
     for directory in ("/usr/bin", "/usr/sbin"):
         for program in Path(directory).iterdir():
             if program.name not in WITHOUT and not (programs / program.name).exists():
