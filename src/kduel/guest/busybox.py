@@ -17,7 +17,7 @@ from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.host_packages import install_command
 from kduel.core.progress import Progress
-from kduel.guest.root import Root, run_for_guest, sources
+from kduel.guest.root import BUNDLE, Root, run_for_guest, sources
 from kduel.kernels.apt.mirror import debian_mirror, keyring
 
 DEBIAN = {
@@ -151,7 +151,7 @@ def _run(command: list[str], environment: Mapping[str, str] | None = None) -> No
 def _fetch(directory: Path, architecture: str, suite: str) -> None:
     """By mmdebstrap, which checks signatures and hashes, and in this variant runs nothing of the foreign system's."""
     if shutil.which("mmdebstrap") is None:
-        raise HostError("mmdebstrap is not installed", f"Install it: {install_command('mmdebstrap')}.")
+        raise HostError("mmdebstrap is not installed", f"Install it: {install_command('mmdebstrap')}. {BUNDLE}")
     tar = directory / "root.tar"
     command = [
         *("mmdebstrap", "--variant=extract", "--mode=auto", f"--architectures={architecture}"),

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kduel.core.cache import Cache
 from kduel.core.errors import HostError
+from kduel.core.progress import Progress
 from kduel.guest import namespaces
+from kduel.guest.busybox import busybox
 from kduel.guest.root import run_for_guest
 from kduel.machines.host.doctor import guest_root, programs
 
@@ -21,9 +24,13 @@ def test_each_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path))
     # What lies in /usr/sbin is found without a PATH, too.
-    prevented = " ".join(
-        check.what for look in (programs, guest_root) for check in look(ROOT) if check.weight == "prevents"
-    )
+    checks = [check for look in (programs, guest_root) for check in look(ROOT) if check.weight == "prevents"]
+    prevented = " ".join(check.what for check in checks)
+    for check in checks:
+        assert check.remedy.endswith(".") and (". Or bring" in check.remedy) == (check.effect != ""), check.remedy
+    with pytest.raises(HostError, match="mmdebstrap is not installed") as refused:
+        busybox("x86_64", cache=Cache(tmp_path), progress=Progress())
+    assert "docs/offline.md" in refused.value.remedy
     for program in ("qemu-system-x86_64", "mmdebstrap", "mksquashfs", "setpriv", "zstd", "apt-get", "dpkg-deb"):
         assert program in prevented
 

@@ -80,3 +80,8 @@ def test_a_misspelt_recipe_is_refused_with_what_there_is(tmp_path: Path, monkeyp
     with pytest.raises(InputError, match="'gest' is neither") as error:
         read_config_option("tinyconfig+gest")
     assert "tinyconfig+guest" in error.value.remedy
+
+
+def test_a_tree_without_a_configuration_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the tree has no \.config"):
+        builder(tmp_path, "", []).check()

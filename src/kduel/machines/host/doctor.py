@@ -104,7 +104,7 @@ def missing_programs(wanted: Sequence[str]) -> list[HostError]:
     """Programs that this host lacks, each with the command that installs it."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     return [
-        HostError(f"{program} is missing", install_command(program))
+        HostError(f"{program} is missing", f"Install it: {install_command(program)}.")
         for program in wanted
         if not shutil.which(program, path=path)
     ]

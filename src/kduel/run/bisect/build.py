@@ -58,8 +58,9 @@ class Builder(Struct, frozen=True, kw_only=True):
             return
         given = self.config or self._own_config
         if not given.is_file():
+            missing = f"{given} is not there" if self.config else "the tree has no .config"
             raise InputError(
-                f"there is no configuration to build with: {given} is not there",
+                f"there is no configuration to build with: {missing}",
                 "Give one with --config FILE; distributions keep theirs in /boot/config-*.",
             )
 
