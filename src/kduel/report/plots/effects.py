@@ -216,7 +216,7 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
 
 def picture(spec: Spec) -> Markup:
     """A plot as SVG within a page: what it names is the name of nothing else there."""
-    drawn = svg(spec)
+    drawn = svg(spec).replace("<svg ", '<svg aria-hidden="true" ', 1)
     own = hashlib.sha256(drawn.encode()).hexdigest()[:8]
     return Markup(re.sub(r"\b(clip|gradient|gradient_)(\d+)\b", rf"\1\2-{own}", drawn))
 

@@ -1,0 +1,75 @@
+"""Pages of seven kinds by html-validate and axe: at three widths, light and dark, printed, without a script. No finding."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser import PROGRAMS, Browser
+from pages import SEVEN
+
+from kduel.report import report_format
+
+MODULES = Path(__file__).parents[2] / ".venv/page-checks/node_modules"
+RUN = (
+    "(await axe.run(document, {resultTypes: ['violations']})).violations.map("
+    "one => `${one.id} ${one.nodes.map(node => node.html.slice(0, 150)).join(' ')}`)"
+)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("pages")
+    for kind, make in SEVEN.items():
+        (place / f"{kind}.html").write_text(report_format("html").render(make(place / kind)), "utf-8")
+    return place
+
+
+@pytest.fixture(scope="module")
+def browser(need: Callable[..., str]) -> Iterator[Browser]:
+    with Browser(need(*PROGRAMS)) as started:
+        yield started
+
+
+def test_every_page_is_below_300_kb(pages: Path) -> None:
+    assert {path.name: size for path in pages.glob("*.html") if (size := path.stat().st_size) >= 300_000} == {}
+
+
+def test_html_validate_finds_nothing(pages: Path, need: Callable[..., str]) -> None:
+    (pages / ".htmlvalidate.json").write_text('{"extends": ["html-validate:recommended"], "root": true}')
+    program = need(str(MODULES / ".bin/html-validate"))
+    done = subprocess.run(
+        [program, *map(str, sorted(pages.glob("*.html")))], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", SEVEN)
+@pytest.mark.parametrize("scripts", [True, False])
+def test_axe_finds_nothing(pages: Path, browser: Browser, need: Callable[..., str], kind: str, scripts: bool) -> None:
+    need(str(MODULES / ".bin/html-validate"))
+    axe = (MODULES / "axe-core/axe.min.js").read_text("utf-8")
+    page = pages / f"{kind}.html"
+    if not scripts:
+        page = pages / f"{kind}-without.html"
+        page.write_text((pages / f"{kind}.html").read_text("utf-8").replace("<script>", '<script type="text/plain">'))
+    for width in (360, 800, 1280):
+        browser.resize(width, 900)
+        for media, scheme in (("screen", "light"), ("screen", "dark"), ("print", "light")):
+            browser.media(media, scheme)
+            browser.open(page)
+            if media == "screen":
+                assert browser.evaluate("document.documentElement.scrollWidth") <= width
+                browser.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+            browser.evaluate(f"{axe}; 0")
+            assert browser.evaluate(RUN) == [], (width, media, scheme)
+
+
+def test_print_has_no_cut_column(pages: Path, browser: Browser) -> None:
+    browser.resize(717, 1000)  # A4 less the margins of Chromium; Letter is wider.
+    browser.media("print")
+    for kind in SEVEN:
+        browser.open(pages / f"{kind}.html")
+        assert browser.evaluate("document.documentElement.scrollWidth") <= 717, kind
