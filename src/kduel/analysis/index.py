@@ -85,7 +85,8 @@ QUESTIONS = {
     "min(run.measured) AS first, max(run.measured) AS last FROM point JOIN run ON run.id = point.run "
     "GROUP BY point.machine ORDER BY runs DESC",
     "pairs": "SELECT baseline, contender, count(DISTINCT path) AS runs, sum(verdict = 'faster') AS faster, "
-    "sum(verdict = 'slower') AS slower, sum(verdict = 'more') AS more, sum(verdict = 'fewer') AS fewer, sum(verdict IN ('equivalent', 'equal')) AS same, "
+    "sum(verdict = 'slower') AS slower, sum(verdict = 'more') AS more, sum(verdict = 'fewer') AS fewer, "
+    "sum(verdict IN ('higher', 'lower', 'different')) AS differing, sum(verdict IN ('equivalent', 'equal')) AS same, "
     "sum(verdict = 'undecided') AS undecided FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
     "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, started, path, measured FROM ("
     "SELECT *, row_number() OVER (PARTITION BY machine, benchmark, metric, baseline, contender "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_runs import STEP, make_run
+from made_runs import READING, STEP, make_run
 from msgspec import structs
 
 from kduel.analysis.campaigns.history import history
@@ -184,6 +184,8 @@ def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp
     step = structs.replace(STEP, parameters={"command": "job", "metrics": [reading]}, primary=["instructions"])
     machine = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg"})
     made = make_run(place / "counted", 7, blocks=1, level=1000, sd_pct=0, machine=machine, steps=[step])
+    neither = structs.replace(STEP, parameters={"command": "job", "metrics": [READING | {"better": "none"}]})
+    make_run(place / "neither", 9, day=3, steps=[neither])
     called("index", place, "--quiet")
     rows = {
         question: list(csv.DictReader(io.StringIO(called("query", place, question, "--format", "csv"))))
@@ -191,12 +193,13 @@ def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp
     }
     assert [row["path"] for row in rows["more"]] == [made.name] and not rows["fewer"]
     assert [row["path"] for row in rows["slower"]] == ["timed-late"]
-    assert [rows["pairs"][0][key] for key in ("runs", "faster", "slower", "more", "fewer")] == [
-        "3",
+    assert [rows["pairs"][0][key] for key in ("runs", "faster", "slower", "more", "fewer", "differing")] == [
+        "4",
         "1",
         "1",
         "1",
         "0",
+        "1",
     ]
     timed = [row for row in rows["latest"] if row["metric"] == "time"]
     assert [row["path"] for row in timed] == ["timed-late"]

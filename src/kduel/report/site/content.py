@@ -31,7 +31,7 @@ RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
        run.trials, run.void, run.merged, count(verdict.verdict) AS verdicts, sum(verdict.verdict = 'faster') AS faster,
        sum(verdict.verdict = 'slower') AS slower, sum(verdict.verdict = 'more') AS more,
-       sum(verdict.verdict = 'fewer') AS fewer
+       sum(verdict.verdict = 'fewer') AS fewer, sum(verdict.verdict IN ('higher', 'lower', 'different')) AS differing
 FROM run LEFT JOIN verdict ON verdict.run = run.id AND verdict.role = 'primary'
 GROUP BY run.id ORDER BY run.measured DESC, run.started DESC, run.path
 """
@@ -40,7 +40,7 @@ SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark
        ci_high_pct, n FROM headline WHERE baseline = {} AND contender = {}
        ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
-TALLIED = ("faster", "slower", "more", "fewer")
+TALLIED = ("faster", "slower", "more", "fewer", "differing")
 """Verdicts that are counted, each by itself: a count of instructions is no time."""
 
 
@@ -102,7 +102,7 @@ def overview(
             heading="Pairs of contenders",
             sentences=[] if pairs else ["No run has a primary metric: there is no verdict to list."],
             table=table(
-                heads("contender", "against", "runs", *TALLIED, "the same", "undecided", numbers=7),
+                heads("contender", "against", "runs", *TALLIED, "the same", "undecided", numbers=8),
                 [
                     [
                         Cell(row["contender"], file_name("pair", row["baseline"], row["contender"])),
@@ -145,7 +145,7 @@ def overview(
                     "void",
                     "verdicts",
                     *TALLIED,
-                    numbers=8,
+                    numbers=9,
                 ),
                 [
                     [
