@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from kduel.cli.live_trials import standing_line, trial_line
 from kduel.core.experiment import Void
 from kduel.core.metric_results import MetricResult
@@ -39,6 +41,11 @@ def test_an_interval_without_bound_is_none():
 
 def test_among_several_contenders_it_names_them():
     assert "b/m of new −1.00" in line(metric(), arms=3)
+
+
+def test_effects_of_a_pair_are_named_where_they_share_a_metric():
+    effect = structs.replace(metric(), contender="new / old at threads=2")
+    assert "b/m of new / old at threads=2 −1.00" in line(metric(), effect)
 
 
 def test_many_metrics_are_counted():

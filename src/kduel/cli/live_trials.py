@@ -64,8 +64,9 @@ def standing_line(progress: TrialDone, arms: int) -> str:
     from kduel.report.content.overview import interval_words, need
 
     parts = []
+    several = arms > 2 or len({one.contender for one in progress.metrics}) > 1
     for one in progress.metrics[:METRICS_AT_MOST]:
-        whose = f" of {visible(one.contender, 60)}" if arms > 2 else ""
+        whose = f" of {visible(one.contender, 60)}" if several else ""
         more = need(one)
         rest = one.word if one.verdict != "undecided" else f"{more} more blocks" if more else "undecided"
         parts.append(f"{key(one)}{whose} {interval_words(one)} ({rest})")
