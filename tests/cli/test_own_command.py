@@ -22,6 +22,7 @@ def test_a_program_of_this_host_is_brought_along_and_locked(kduel, bench: Path, 
     done = kduel(*words)
     # The machine of the tests brings nothing along: what counts is what it is asked to run.
     lock = json.loads((tmp_path / "run/lock.json").read_text())
+    assert lock["study"]["title"] == "bench 7"
     [step] = lock["steps"]
     assert step["parameters"]["command"] == "bench 7"
     assert list(step["parameters"]["files"]) == [str(bench)]

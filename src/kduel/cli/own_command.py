@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., object])
 NUMBER_ALONE = r"^\s*([-+0-9.eE]+)\s*$"
 HEAD = """[study]
 name = "command"
-title = "A command"
+title = {title}
 delta = 1.0
 [machine]
 kind = "qemu"
@@ -62,6 +62,8 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
             raise InputError(f"{alone[0]} describes what --command prints", "Give --command 'COMMAND', too.")
         return None
     from kduel.core.manifest import digest
+    from kduel.core.text import printable
+    from kduel.core.toml import shorten
     from kduel.study.contenders import as_toml
 
     try:
@@ -75,4 +77,5 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
         files = f"files = {as_toml({str(program): digest(program)})}\n"
     metric = {"name": "value", "unit": unit or "units", "better": better or "lower", "regex": regex or NUMBER_ALONE}
     step = f"command = {as_toml(line)}\n{files}metrics = [{as_toml(metric)}]\n"
-    return f'{HEAD}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'
+    title = as_toml(shorten(printable(" ".join(line.split())), 80))
+    return f'{HEAD.format(title=title)}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'
