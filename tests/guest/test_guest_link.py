@@ -21,6 +21,7 @@ from kduel.guest.launch import Run, Side, run
 from kduel.guest.link import Pair, declared_lines, judge_pair, run_pair
 from kduel.guest.script import ScriptStep, compose
 from kduel.guest.vm import VirtualMachine
+from kduel.machines import machine_kind
 
 CYCLES = int(os.environ.get("KDUEL_TEST_CYCLES", "3"))
 FOR_EVER = tiny.say(b"here\n") + tiny.SLEEP_FOR_EVER
@@ -187,3 +188,18 @@ def test_a_declared_peer_is_reached_by_its_shell_or_serves_already(tmp_path: Pat
     assert not Path("/tmp/kduel-sleeper").exists()
     refused = (tmp_path / "out/01-ask/stderr").read_text()
     assert ("[machine.peer] shell" in refused) == (not shell)
+
+
+@pytest.mark.parametrize(
+    ("machine", "table", "reason"),
+    [
+        ("qemu", {"cpus": 200}, "would have 201 CPUs"),
+        ("icount", {}, "the machine icount has none"),
+        ("ssh", {"place": "root@laptop"}, "[machine.peer] address"),
+        ("ssh", {"place": "root@laptop", "peer": {"address": "10.0.0.7"}}, ""),
+    ],
+)
+def test_a_machine_says_why_it_has_no_peer(machine: str, table: dict[str, object], reason: str) -> None:
+    kind = machine_kind(machine)
+    told = kind.why_no_peer(kind.read_settings(table))
+    assert reason in told and bool(told) == bool(reason)

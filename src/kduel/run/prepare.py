@@ -223,7 +223,8 @@ def check_peer(kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -
     if linked and (reason := kind.why_no_peer(settings)):
         raise InputError(
             f"{linked[0]} needs a peer, a second machine over a network; {reason}",
-            "Measure on the machine qemu, which boots a second guest, or on ssh with [machine.peer]; or leave the step out.",
+            "The machine qemu boots it: give both guests together no more CPUs than this host has. A real machine takes "
+            "[machine.peer]. Or leave the step out.",
         )
 
 
