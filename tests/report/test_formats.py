@@ -26,6 +26,7 @@ from kduel.report.versions import parts_of
 
 FORMATS = sorted(plugins("report"))
 ALLOWED_TEX = {
+    *("resizebox", "ifdim", "width", "linewidth", "else", "fi", "raggedright", "allowbreak", "scriptsize"),
     *("begin", "end", "centering", "small", "caption", "label", "toprule", "midrule", "bottomrule", "endhead"),
     *("multicolumn", "quad", "hspace", "emph", "addlinespace", "textbf", "textsuperscript", "footnotesize"),
     *("textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater", "textbar", "textquotedbl"),

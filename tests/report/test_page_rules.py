@@ -1,4 +1,4 @@
-"""Pages of seven kinds by html-validate and axe: at three widths, light and dark, printed, without a script. No finding."""
+"""Pages of seven kinds by html-validate and axe: at three widths, light and dark, printed, without a script; and LaTeX compiled."""
 
 from __future__ import annotations
 
@@ -73,3 +73,23 @@ def test_print_has_no_cut_column(pages: Path, browser: Browser) -> None:
     for kind in SEVEN:
         browser.open(pages / f"{kind}.html")
         assert browser.evaluate("document.documentElement.scrollWidth") <= 717, kind
+
+
+@pytest.mark.parametrize("kind", SEVEN)
+def test_latex_has_no_overfull_line_and_keeps_notes_with_the_table(
+    need: Callable[..., str], tmp_path: Path, kind: str
+) -> None:
+    body = report_format("latex").render(SEVEN[kind](tmp_path))
+    (tmp_path / "body.tex").write_text(body)
+    (tmp_path / "paper.tex").write_text(
+        "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{textcomp,booktabs,graphicx,longtable}\n"
+        "\\begin{document}\\input{body}\\end{document}\n"
+    )
+    program = need("pdflatex")
+    for _ in range(3):  # A longtable knows its columns' widths from the run before.
+        done = subprocess.run(
+            [program, "-interaction=nonstopmode", "paper"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0 and "Overfull" not in done.stdout, done.stdout
+    if "longtable}" not in body.split("\n", 1)[1]:
+        assert not body.rsplit("\\end{table}", 1)[1].strip(), "the notes are in the float"

@@ -1,4 +1,4 @@
-"""LaTeX tables for a paper: \\input the file; the preamble needs booktabs, and longtable for long ones."""
+"""LaTeX tables for a paper: \\input the file; the preamble needs booktabs and graphicx, and longtable for long ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ SPECIAL = {
     "≠": r"\(\neq\)",
 }
 GAP = r"@{\hspace{.6em}}"
-COLUMNS = rf"@{{}}l{GAP}l{GAP}r{GAP}r{GAP}r{GAP}r@{{}}"
+REST = rf"{GAP}l{GAP}r{GAP}r{GAP}r{GAP}r@{{}}"
+COLUMNS, BROKEN = f"@{{}}l{REST}", rf"@{{}}p{{.2\linewidth}}{REST}"
+"""Of a float, which is made to fit, and of a longtable, whose names are broken."""
+FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{"
+"""Makes what follows smaller where it is wider than a line (graphicx)."""
 ARROWS = {"higher": r"\(\uparrow\)", "lower": r"\(\downarrow\)", "none": ""}
 LIGATURES = re.compile(r"([-,!?])(?=[-,`])")
 """What TeX would draw as another character: -- and the like."""
@@ -58,21 +62,24 @@ class LatexFormat(Format):
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
-        parts = ["% Written by kduel report. Preamble: \\usepackage[T1]{fontenc}, textcomp, booktabs, longtable."]
-        for number, comparison in enumerate(said.comparisons, 1):
-            if comparison.gating:
-                parts.append(table(comparison, said, number))
-            else:
-                parts.append(escape_latex(comparison.headline) + ".")
-        parts.append(notes(said))
+        parts = [
+            "% Written by kduel report. Preamble: \\usepackage[T1]{fontenc}, textcomp, booktabs, graphicx, longtable."
+        ]
+        compared = [one for one in said.comparisons if one.gating]
+        parts += [escape_latex(one.headline) + "." for one in said.comparisons if not one.gating]
+        for number, comparison in enumerate(compared, 1):
+            parts.append(table(comparison, said, number, notes(said) if number == len(compared) else ""))
+        if not compared:
+            parts.append(notes(said))
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
 PLUGIN = LatexFormat()
 
 
-def table(comparison: ContenderSummary, said: Digest, number: int) -> str:
-    """The table of one comparison: a float, or a longtable where it would not fit a page."""
+def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -> str:
+    """The table of one comparison with what stands below it: a float, never wider than a line, or a longtable where it would
+    not fit a page."""
     rows: list[str] = []
     for heading, metrics in (("primary", comparison.primary), ("exploratory", comparison.exploratory)):
         if metrics and comparison.primary and comparison.exploratory:
@@ -86,8 +93,8 @@ def table(comparison: ContenderSummary, said: Digest, number: int) -> str:
     if 2 * len(rows) > LONG:
         return "\n".join(
             [
-                r"{\footnotesize",
-                rf"\begin{{longtable}}{{{COLUMNS}}}",
+                r"{\scriptsize",
+                rf"\begin{{longtable}}{{{BROKEN}}}",
                 rf"\caption{{{caption}}}{label} \\",
                 r"\toprule",
                 head,
@@ -97,6 +104,7 @@ def table(comparison: ContenderSummary, said: Digest, number: int) -> str:
                 r"\bottomrule",
                 r"\end{longtable}",
                 "}",
+                below,
             ]
         )
     return "\n".join(
@@ -104,13 +112,14 @@ def table(comparison: ContenderSummary, said: Digest, number: int) -> str:
             r"\begin{table}",
             r"\centering\footnotesize",
             rf"\caption{{{caption}}}{label}",
-            rf"\begin{{tabular}}{{{COLUMNS}}}",
+            FITTED + rf"\begin{{tabular}}{{{COLUMNS}}}",
             r"\toprule",
             head,
             r"\midrule",
             *rows,
             r"\bottomrule",
-            r"\end{tabular}",
+            r"\end{tabular}}",
+            below,
             r"\end{table}",
         ]
     )
@@ -123,10 +132,10 @@ def row(metric: MetricResult, said: Digest) -> str:
     """
     verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
-    name = escape_latex(visible(metric.metric, 200))
+    name = breakable(visible(metric.metric, 200))
     (before, before_sd), (after, after_sd) = arms(metric)
     upper = (
-        escape_latex(visible(metric.benchmark, 200)),
+        breakable(visible(metric.benchmark, 200)),
         verdict + (rf"\textsuperscript{{{marks}}}" if marks else ""),
         escape_latex(effect(metric)),
         escape_latex(before),
@@ -152,9 +161,14 @@ def spread(sd: str) -> str:
 def notes(said: Digest) -> str:
     """The notes and caveats as one small paragraph each."""
     # A table in a paper has a footnote for every mark.
-    lines = [rf"\textsuperscript{{{note.number}}} {escape_latex(note.sentence)}" for note in said.notes.notes]
-    lines += [escape_latex(sentence) for sentence in [*said.caveats, *said.measured]]
-    return "{\\footnotesize\n" + "\n\n".join(lines) + "\n\n}" if lines else ""
+    lines = [rf"\textsuperscript{{{note.number}}} {breakable(note.sentence)}" for note in said.notes.notes]
+    lines += [breakable(sentence) for sentence in [*said.caveats, *said.measured]]
+    return "{\\footnotesize\\raggedright\n" + "\n\n".join(lines) + "\n\n}" if lines else ""
+
+
+def breakable(text: str) -> str:
+    """Text whose long names may be broken behind a slash, an underscore or a hyphen."""
+    return re.sub(r"(\\_|/|(?<=\w)-(?=\w))", r"\1\\allowbreak{}", escape_latex(text))
 
 
 def escape_latex(text: str) -> str:
