@@ -1,0 +1,43 @@
+"""The machine `qemu` by KVM, in a virtual machine whose emulated processor has AMD's virtualisation. With `./run-tests --all`."""
+
+from __future__ import annotations
+
+import pytest
+from kvm_machine import KvmMachine
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+MACHINE = KvmMachine
+SHORT = """
+[study]
+name = "short"
+[[contender]]
+kernel = "debian:6.1-cloud"
+[[contender]]
+kernel = "debian:6.12-cloud"
+[machine]
+kind = "qemu"
+accel = "kvm"
+memory = "512M"
+boot_deadline = 900
+[settle]
+mode = "fixed"
+seconds = 0
+[blocks]
+fixed = 1
+[[benchmark]]
+use = "kbench"
+operation = "null-call"
+time = 0.05
+"""
+
+
+def test_a_device_of_root_alone_is_told_with_what_opens_it(real: KvmMachine) -> None:
+    """The advice is what `open_device` does."""
+    real.write("/tmp/closed.toml", SHORT)
+    real.close_device()
+    try:
+        status, said = real.kduel_as("root", "run closed.toml --offline --out /tmp/closed")
+    finally:
+        real.open_device()
+    assert status == 3 and "only root may open /dev/kvm (mode 0600" in said, said
+    assert "groupadd -f kvm; chgrp kvm /dev/kvm; chmod 660 /dev/kvm" in " ".join(said.split())
