@@ -1,8 +1,9 @@
 """Intervals of tails on simulated boots whose tails are known: the tables of docs/tails.md.
 
-    .venv/bin/python perf/tails_calibration.py [--runs 2000] [--write]
+    OPENBLAS_NUM_THREADS=1 .venv/bin/python perf/tails_calibration.py [--runs 2000] [--write]
 
-The code that judges a run judges the simulated boots. Seeded; about 20 minutes of one processor at 2,000 runs.
+The code that judges a run judges the simulated boots. Seeded; some ten minutes of one processor at 2,000 runs. The matrices are
+small: several threads would only wait for each other.
 """
 
 from __future__ import annotations
