@@ -31,7 +31,7 @@ APPLICATIONS = (
     "zstd",
 )
 FEWER = {
-    **dict.fromkeys(("dbench", "latency-causes", "osnoise"), 1),
+    **dict.fromkeys(("dbench", "latency-causes", "osnoise", "timerlat"), 1),
     **dict.fromkeys((*APPLICATIONS, "oslat", "signaltest"), 2),
 }
 """Applications and what Debian 11 has not are captured from Debian 12 and 13; dbench has not changed for ten
