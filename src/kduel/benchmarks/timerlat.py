@@ -59,8 +59,8 @@ class Timerlat(Benchmark[TimerlatParameters]):
     def parse(self, raw: Raw, parameters: TimerlatParameters) -> dict[str, float]:
         threads, interrupts = read_both(raw)
         return {
-            "latency-p99": p99(threads, parameters),
-            "interrupt-p99": p99(interrupts, parameters),
+            "latency-p99": read_p99(threads, parameters),
+            "interrupt-p99": read_p99(interrupts, parameters),
             "latency-max": float(threads.largest),
         }
 
@@ -79,8 +79,8 @@ def read_both(raw: Raw) -> tuple[Histogram, Histogram]:
     return read_histogram(raw.stdout, "Thr"), read_histogram(raw.stdout, "IRQ")
 
 
-def p99(found: Histogram, parameters: TimerlatParameters) -> float:
-    """What 99 of 100 do not exceed."""
+def read_p99(found: Histogram, parameters: TimerlatParameters) -> float:
+    """The value that 99 of 100 do not exceed."""
     return percentile(found.counts, found.counts.total() + found.beyond, 990, parameters.histogram)
 
 
