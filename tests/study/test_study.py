@@ -136,7 +136,8 @@ def test_every_suite_can_be_assembled(name: str):
     study = study_of(suites()[name] + contender_tables(["debian:6.1", 'a"\\b.deb'], False))
     assert study.contenders[1].kernel == 'a"\\b.deb'
     assert study.steps
-    assert any(step.primary for step in study.steps)
+    # A run that may stop when it is decided needs something that decides; causes are only described.
+    assert any(step.primary for step in study.steps) != (name == "realtime-causes" and study.blocks.fixed == 10)
 
 
 def test_the_study_that_init_writes_is_valid_and_agrees_with_the_schema():
