@@ -51,12 +51,12 @@ def tables(runs: int) -> str:
 
 HEAD = """# Findings: detection rates and false alarms
 
-Written by `perf/lint_calibration.py --write` ({runs:,} clean runs a line, {flawed:,} for each planted flaw). A run has two
-contenders and one metric; the simulation judges and examines it with the product's own code. Every check that can raise a false
-alarm has a false-alarm rate of {level:.1%} per run, over all metrics together, so that more metrics do not raise more. At
-most {most:g} % of clean runs may have any finding, and a flaw of the stated size must be found in {least:g} % of runs. SD is the
-standard deviation of a trial (CV 1 %); t3 is Student's t with 3 degrees of freedom, lognormal has a sigma of 1. [findings.md](findings.md) says what each
-finding means.
+Written by `perf/lint_calibration.py --write` ({runs:,} clean runs a line, {flawed:,} for each planted flaw). A run has
+two contenders and one metric; the simulation judges and examines it with the product's own code. Every check that can
+raise a false alarm does so in {level:.1%} of runs, over all metrics together, so that more metrics do not raise more. At
+most {most:g} % of clean runs may have any finding, and a flaw of the stated size must be found in {least:g} % of runs.
+SD is the standard deviation of a trial (CV 1 %); t3 is Student's t with 3 degrees of freedom, lognormal has a sigma
+of 1. [findings.md](findings.md) says what each finding means.
 
 """
 

@@ -83,6 +83,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_of_prose_have_at_most_120_characters(page: Path) -> None:
+    # A table's row, a line of code and a word that cannot be parted may be longer.
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "    ")) and " " in line.strip()]
+    assert not [line for line in prose if len(line) > 120]
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     found, queue = set(), [ROOT / "README.md"]
     while queue:
