@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from examples import ALL, simulated
+from msgspec import structs
 
+from kduel.core.metric_results import HARNESS, Warning_
 from kduel.judge.verdict.headline import compared_pairs
 from kduel.report import report_format
 
@@ -43,6 +46,23 @@ def test_outcomes_follow_the_verdict(verdict: Any, below: bool, junit: str, badg
     (case,) = ElementTree.fromstring(report_format("junit").render(results).encode()).findall("*/testcase")
     assert [child.tag for child in case] == [junit]
     assert badge in report_format("badge").render(results)
+
+
+@pytest.mark.parametrize("verdict", ["slower", "faster", "equivalent", "undecided"])
+def test_nothing_follows_from_what_the_benchmark_sets(verdict: Any) -> None:
+    results = simulated(blocks=10, metrics=1)
+    metric = results.metrics[0]
+    metric.role, metric.verdict = "primary", verdict
+    metric.warnings = [Warning_(code=HARNESS, message="set")]
+    (case,) = ElementTree.fromstring(report_format("junit").render(results).encode()).findall("*/testcase")
+    assert [(child.tag, child.get("message")) for child in case] == [("skipped", "set by the benchmark itself")]
+    badge = report_format("badge").render(results)
+    assert "nothing follows" in badge and "in 1 of 1" not in badge
+    (test,) = json.loads(report_format("kcidb").render(results))["tests"]
+    assert test["status"] == "DONE" and test["comment"].endswith(": set by the benchmark itself")
+    other = structs.replace(metric, metric="other", verdict="equivalent", warnings=[])
+    results.metrics.append(other)
+    assert "no difference that matters" in report_format("badge").render(results)
 
 
 @pytest.mark.parametrize("example", ALL)

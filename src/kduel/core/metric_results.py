@@ -28,6 +28,7 @@ COUNTS = (COUNTED, SHARED)
 BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"
 """The code of the finding that a metric is set by the harness and not by the kernel."""
+SET_BY_HARNESS = "set by the benchmark itself"
 
 
 class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin

@@ -43,6 +43,9 @@ PLUGIN = BadgeFormat()
 
 def outcome(metrics: list[MetricResult]) -> tuple[str, str]:
     """Words and colour: worse before better before undecided before no difference."""
+    if metrics and all(m.by_harness for m in metrics):
+        return "nothing follows", COLOURS["undecided"]
+    metrics = [m for m in metrics if not m.by_harness]
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     for kind in ("worse", "better", "neutral"):
         chosen = [m for m in large if side(m) == kind]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from msgspec import structs
 
 from kduel.core.format import effect_with_interval
-from kduel.core.metric_results import MetricResult
+from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs, headline_of, shows_difference, side
@@ -19,7 +19,7 @@ from kduel.report.content.factors import factor_groups
 
 class JunitFormat(Format):
     """A suite for each contender; a metric that is worse by more than the smallest effect of interest fails, one without a
-    verdict is skipped."""
+    verdict, or set by the benchmark itself, is skipped."""
 
     name: ClassVar[str] = "junit"
     summary: ClassVar[str] = "JUnit XML for continuous integration: a test case for each gating metric"
@@ -64,8 +64,8 @@ def suites(results: Results) -> Iterator[tuple[str, str, list[MetricResult]]]:
 def test_case(metric: MetricResult) -> ElementTree.Element:
     """A metric as `testcase`, with `failure` or `skipped` inside."""
     case = ElementTree.Element("testcase", classname=visible(metric.benchmark, 200), name=visible(metric.metric, 200))
-    message = visible(f"{metric.word}: {effect_with_interval(metric)}", 1000)
-    if metric.verdict == "undecided":
+    message = SET_BY_HARNESS if metric.by_harness else visible(f"{metric.word}: {effect_with_interval(metric)}", 1000)
+    if metric.verdict == "undecided" or metric.by_harness:
         ElementTree.SubElement(case, "skipped", message=message)
     elif shows_difference(metric) and side(metric) == "worse" and not metric.below_delta:
         ElementTree.SubElement(case, "failure", message=message, type=metric.word)

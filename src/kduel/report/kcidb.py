@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from kduel.core.format import effect_with_interval
-from kduel.core.metric_results import MetricResult
+from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import ContenderResult, Results
 from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
@@ -64,7 +64,9 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
         "path": path,
         "status": status(metric),
         "comment": visible(
-            f"{metric.contender} against {metric.baseline}: {metric.word}, {effect_with_interval(metric)}", 1000
+            f"{metric.contender} against {metric.baseline}: "
+            + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}"),
+            1000,
         ),
         "environment": {
             "comment": visible(f"machine {results.machine.kind}", 200),
@@ -104,10 +106,13 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
 
 
 def status(metric: MetricResult) -> Status:
-    """FAIL: surely slower or more, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure. MISS: no
+    """FAIL: surely slower or more, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure,
+    or nothing follows as the benchmark sets the value. MISS: no
     value, so that nothing is known."""
     if not metric.n:
         return "MISS"
+    if metric.by_harness:
+        return "DONE"
     if metric.verdict in ("slower", "more") and not metric.below_delta:
         return "FAIL"
     return "PASS" if metric.verdict in ("faster", "slower", "more", "fewer", "equivalent", "equal") else "DONE"

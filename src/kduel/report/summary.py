@@ -19,7 +19,7 @@ from kduel.core.format import (
     relative_pct,
     signed_number,
 )
-from kduel.core.metric_results import BYTES, MetricResult
+from kduel.core.metric_results import BYTES, SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
@@ -117,7 +117,7 @@ def worth(metric: MetricResult) -> str:
     if metric.n == 0:
         return "not measured on both"
     if metric.by_harness:
-        return "set by the benchmark itself"
+        return SET_BY_HARNESS
     if metric.verdict != "undecided":
         return {"equal": "exactly equal", "equivalent": "equivalent"}.get(
             metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval_text(metric)}"

@@ -26,8 +26,8 @@ def side(metric: MetricResult) -> Side:
 
 
 def shows_difference(metric: MetricResult) -> bool:
-    """True if a difference was shown."""
-    return metric.verdict not in (*SAME, "undecided")
+    """True if a difference of the kernels was shown."""
+    return metric.verdict not in (*SAME, "undecided") and not metric.by_harness
 
 
 def excludes_zero(metric: MetricResult) -> bool:
@@ -75,6 +75,7 @@ def headline(
         return f"Nothing was measured on both {contender} and {baseline}"
     if all(m.by_harness for m in metrics if m.n):
         return f"Nothing follows on {contender} and {baseline}: the benchmark's settings determine what was measured"
+    metrics = [m for m in metrics if not m.by_harness]
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]

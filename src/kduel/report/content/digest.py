@@ -179,6 +179,7 @@ def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderS
 
 def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Statement]:
     """The decided metrics with their effects, largest first; the others by group."""
+    metrics = [m for m in metrics if not m.by_harness]
     different = [m for m in metrics if shows_difference(m)]
     found = [
         Statement(
