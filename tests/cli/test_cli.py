@@ -13,8 +13,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
 from kduel.cli import COMMANDS, MODULES
+from kduel.cli import kduel as group
 from kduel.cli.output import emit
 from kduel.cli.unknown import ELSEWHERE
 
@@ -254,3 +256,18 @@ def test_what_was_said_of_an_interruption_is_not_said_again(
     with pytest.raises(ReportedInterrupt), explain_interruption(unpack("interrupted")):
         raise KeyboardInterrupt
     assert "kduel resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "outside:old", "outside:new", "--out", ""),
+        ("import", "a.csv", "--out", ""),
+        ("merge", "a", "b", "--out", ""),
+        ("report", ""),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_empty_path_is_not_the_current_directory(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(group, words)
+    assert done.exit_code == 2 and "The path is empty" in done.stderr

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, BisectOptions, check_options, choose_method
 from kduel.cli.interrupt import ReportedInterrupt
-from kduel.cli.options import Number, limit_option, plot_option, quiet_option
+from kduel.cli.options import NamedPath, Number, limit_option, plot_option, quiet_option
 from kduel.cli.stepwise import Stepwise
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1)
 @click.option(
     "--tree",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=NamedPath(file_okay=False, exists=True),
     default=".",
     help="The git repository.",
 )
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--build-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NamedPath(file_okay=False),
     help="Directory for objects and the state of the search; it is kept.",
 )
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.named_study import is_study_file, read_named_study
-from kduel.cli.options import contender_arguments, machine_help, offline_option, quiet_option, suite_option
+from kduel.cli.options import NamedPath, contender_arguments, machine_help, offline_option, quiet_option, suite_option
 
 if TYPE_CHECKING:
     from kduel.machines import Means
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(dir_okay=False),
     metavar="FILE",
     help="File to write.  [default: kduel-bundle-DIGEST.tar]",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kduel.cli.completions import complete_runs as complete_runs
-from kduel.cli.options import alpha_option, format_option, output_option, plot_option
+from kduel.cli.options import NamedPath, alpha_option, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
 from kduel.core.format import with_sign
@@ -24,7 +24,7 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 
 
 @click.command()
-@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]", shell_complete=complete_runs)
+@click.argument("run", required=False, type=NamedPath(), metavar="[RUN]", shell_complete=complete_runs)
 @click.option("--noise", "names", type=click.Choice(NOISES), multiple=True, help="Simulated noise.  [default: all]")
 @click.option(
     "--spread",

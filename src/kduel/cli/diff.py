@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from kduel.cli import completions
-from kduel.cli.options import format_option, output_option
+from kduel.cli.options import NamedPath, format_option, output_option
 from kduel.cli.output import emit, emit_json
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -27,7 +27,7 @@ FORMATS = ("text", "markdown", "html", "json")
     show_default=True,
     help="Compare each column with the first, with the previous one, with both, or all pairs.",
 )
-@click.option("--claims", type=click.Path(path_type=Path), metavar="FILE", help="Test the claims in this TOML file.")
+@click.option("--claims", type=NamedPath(), metavar="FILE", help="Test the claims in this TOML file.")
 @click.option(
     "--delta",
     type=float,

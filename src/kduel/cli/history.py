@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import Number, format_option, output_option, plot_option
+from kduel.cli.options import NamedPath, Number, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 
 FORMATS = ("text", "markdown", "html", "json")
 
 
 @click.command("history")
-@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
+@click.argument("places", nargs=-1, required=True, type=NamedPath(), metavar="DIR...")
 @click.option("--metric", default="", metavar="PART", help="Only metrics whose name BENCHMARK/METRIC contains PART.")
 @click.option("--contender", default="", metavar="PART", help="Only contenders whose name contains PART.")
 @format_option(*FORMATS)

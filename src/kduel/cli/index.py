@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import format_option, quiet_option
+from kduel.cli.options import NamedPath, format_option, quiet_option
 from kduel.cli.output import emit_json
 
 
 @click.command("index")
-@click.argument("place", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("place", type=NamedPath(), metavar="DIR")
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(dir_okay=False),
     help="The index file.  [default: DIR/kduel-index.sqlite]",
 )
 @click.option("--rebuild", is_flag=True, help="Discard the existing index first.")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from kduel.cli.options import NamedPath
 from kduel.cli.output import write
 from kduel.core.errors import InputError
 
 
 @click.command("init")
-@click.argument("file", type=click.Path(path_type=Path), default="study.toml")
+@click.argument("file", type=NamedPath(), default="study.toml")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of study files instead.")
 def command(file: Path, schema: bool) -> None:
     """Write FILE, a study that runs as it is and explains every key. Then: kduel run FILE."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import format_option
+from kduel.cli.options import NamedPath, format_option
 from kduel.cli.output import emit_json
 
 
@@ -16,13 +16,11 @@ from kduel.cli.output import emit_json
     "paths",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     metavar="RUN RUN...",
     shell_complete=complete_runs,
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Directory of the merged run."
-)
+@click.option("--out", type=NamedPath(file_okay=False), required=True, help="Directory of the merged run.")
 @click.option(
     "--machines",
     default="",

@@ -21,6 +21,18 @@ else:
     PathType = click.ParamType  # generic only in newer versions of click
 
 
+class NamedPath(click.Path):
+    """A path that has a name: an empty word, as of an unset variable, is not the current directory."""
+
+    def __init__(self, **bounds: Any) -> None:
+        super().__init__(path_type=Path, **bounds)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("The path is empty; the current directory is '.'.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class PlotFile(PathType):
     """The name of a picture to write; its suffix chooses the file format."""
 
@@ -100,7 +112,7 @@ alpha_option = click.option(
 output_option = click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    type=NamedPath(dir_okay=False, allow_dash=True),
     help="Write to this file instead of standard output.",
 )
 offline_option = click.option("--offline", is_flag=True, help="Do not access the network; use the cache.")
@@ -145,7 +157,7 @@ benchmark_option = click.option(
     help="An operation of kbench, such as pipe or null-call (`-b help` lists them); for a timed RUN any of its steps or "
     "benchmarks.",
 )
-run_argument = click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=complete_runs)
+run_argument = click.argument("run", type=NamedPath(), metavar="RUN", shell_complete=complete_runs)
 machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."
 
 

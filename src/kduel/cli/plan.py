@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import alpha_option, format_option, output_option
+from kduel.cli.options import NamedPath, alpha_option, format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.text import printable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("pilot", type=click.Path(path_type=Path), metavar="RUN|FILE.csv", shell_complete=complete_runs)
+@click.argument("pilot", type=NamedPath(), metavar="RUN|FILE.csv", shell_complete=complete_runs)
 @click.option(
     "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric to plan for.  [default: the primary ones]"
 )

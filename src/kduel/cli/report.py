@@ -11,14 +11,14 @@ from urllib.parse import quote
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import plugin_option
+from kduel.cli.options import NamedPath, plugin_option
 from kduel.cli.output import STDOUT, emit, open_output
 
 ELSEWHERE = "name a file elsewhere: --output PAGE.html."
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE", shell_complete=complete_runs)
+@click.argument("run", type=NamedPath(), metavar="RUN|FILE", shell_complete=complete_runs)
 @plugin_option(
     "--format",
     "-f",
@@ -32,7 +32,7 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    type=NamedPath(dir_okay=False, allow_dash=True),
     help="Write to this file; - is standard output.  [default: RUN/report/index.html for html, else standard output]",
 )
 @click.option(

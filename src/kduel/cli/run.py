@@ -11,6 +11,7 @@ from kduel.cli.execute import RunRequest, carry_out
 from kduel.cli.futility import Choice, futility_option
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
+    NamedPath,
     Number,
     contender_arguments,
     fail_on_option,
@@ -50,9 +51,7 @@ EXACT_MACHINE = "icount"
     metavar="SPEC",
     help="Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
-)
+@click.option("--out", type=NamedPath(), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]")
 @click.option(
     "--seed",
     type=click.IntRange(0),

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import quiet_option
+from kduel.cli.options import NamedPath, quiet_option
 
 
 @click.command("site")
-@click.argument("place", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("place", type=NamedPath(), metavar="DIR")
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NamedPath(file_okay=False),
     required=True,
     help="Directory of the pages: new, empty, or an earlier site, whose pages are replaced; other files are kept.",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import format_option, output_option, run_argument
+from kduel.cli.options import NamedPath, format_option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import HOST_LACKS, NOT_MEASURED, InputError
 from kduel.core.text import plural
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @run_argument
 @click.option(
     "--against",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=NamedPath(exists=True, dir_okay=False),
     metavar="FILE",
     help="Compare each exact count with another run's results.json, too.",
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import offline_option
+from kduel.cli.options import NamedPath, offline_option
 from kduel.core.errors import InputError
 
 EVERY = 5.0
@@ -19,7 +19,7 @@ EVERY = 5.0
 
 
 @click.command("worker")
-@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("directory", type=NamedPath(), metavar="DIR")
 @click.option("--describe", is_flag=True, help="Describe this machine to the controller, and exit.")
 @click.option(
     "--block", "blocks", type=click.IntRange(1), multiple=True, metavar="N", help="Run this block; repeatable."
