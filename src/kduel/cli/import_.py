@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import plugin_option
+from kduel.cli.options import NamedPath, plugin_option
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     required=True,
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     metavar="DIR",
     help="Directory of the new run; must not exist.",
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--conditions",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     metavar="FILE",
     help="TOML file with the known environment of each contender.",
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "--primary",
     multiple=True,
     metavar="METRIC|BENCHMARK[/METRIC]",
-    help="Primary metric; may be repeated.  [default: every metric]",
+    help="Primary metric; may be repeated.  [default: by the column role, else every metric]",
 )
 @click.option(
     "--delta", type=float, default=1.0, show_default=True, metavar="PCT", help="Smallest effect of interest, in %."
@@ -69,11 +69,11 @@ def command(
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line; better is higher,
     lower or none. The first contender is the baseline. All values of one trial have its number, and a contender that lacks
     a number where another contender or metric has it lacks a value: contenders with different numbers of trials by intention
-    take numbers of their own, 1 to 20 and 101 to 113. Three columns are optional. kind (time, rate, count, size, exact,
+    take numbers of their own, 1 to 20 and 101 to 113. Four columns are optional. kind (time, rate, count, size, exact,
     other): counts and sizes are exact, so that one value of each contender decides; of the kind exact, counted on a
     deterministic machine, repetitions may differ, and condition names which of several conditions a value was counted
-    under. `kduel report -f csv` writes all of these. aspect: what the metric measures, such as
-    throughput, wakeup-latency, power or boot-time, for trade-offs and advice; without it, known names are recognised.
+    under. aspect: what the metric measures, such as throughput, wakeup-latency, power or boot-time, for trade-offs and
+    advice; without it, known names are recognised. role: primary or exploratory. `kduel report -f csv` writes all of these.
     """
     from kduel.core.text import plural, printable
     from kduel.store.imported import bring_in

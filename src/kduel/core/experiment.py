@@ -14,6 +14,7 @@ EDITION = 2
 names none has the first."""
 
 Better = Literal["higher", "lower", "none"]
+Role = Literal["primary", "exploratory"]
 Scope = Literal["these", "class"]
 """What a verdict of several machines is about: those that measured, or the class that they are a sample of."""
 Aspect = Literal[
@@ -80,9 +81,6 @@ LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """What a step may be called: its directory is named after it."""
 
 
-EmulatedRole = Literal["primary", "exploratory"]
-
-
 class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One benchmark with one set of parameters, as a trial runs it. `label` names it and is unique in a study."""
 
@@ -93,7 +91,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Names of the metrics that decide when the run may stop."""
     slices: int | None = None
     """In how many slices it is measured, in place of the study's number; 1 keeps it in one piece."""
-    emulated: EmulatedRole = "primary"
+    emulated: Role = "primary"
     """What its primary metrics are on an emulated machine."""
     load: str = ""
     """The background load that runs beside it; empty for none, or where it is a parameter of the benchmark."""

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from kduel.core.experiment import (
     Aspect,
     Better,
+    Role,
     Scope,
     Statistic,
 )
@@ -102,7 +103,7 @@ class MetricResult(Struct, kw_only=True):
     metric: str
     unit: str
     better: Better
-    role: Literal["primary", "exploratory"]
+    role: Role
     about: str = ""
     group: str = ""
     statistic: Statistic = "value"

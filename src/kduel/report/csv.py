@@ -14,7 +14,7 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.report import DEFAULTS, Format, ReportOptions
-from kduel.store.imported.values_csv import ASPECT, COLUMNS, CONDITION, DETERMINISTIC, FORMULA, KIND
+from kduel.store.imported.values_csv import COLUMNS, DETERMINISTIC, FORMULA, OPTIONAL
 
 
 class CsvFormat(Format):
@@ -28,7 +28,7 @@ class CsvFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         out = StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow((*COLUMNS, KIND, ASPECT, CONDITION))
+        writer.writerow((*COLUMNS, *OPTIONAL))
         writer.writerows(rows(results))
         return out.getvalue()
 
@@ -41,6 +41,7 @@ class Column(Struct):
 
     kind: str
     aspect: str
+    role: str
     values: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
 
 
@@ -51,7 +52,8 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
     for metric in results.metrics:
         words = (metric.benchmark, metric.metric, metric.unit, metric.better)
         found = columns.setdefault(
-            tuple(no_formula(visible(word)) for word in words), Column(kind(results, metric), metric.aspect)
+            tuple(no_formula(visible(word)) for word in words),
+            Column(kind(results, metric), metric.aspect, metric.role),
         )
         names.update(dict.fromkeys([metric.baseline, *metric.values]))
         for one in metric.conditions:
@@ -76,6 +78,7 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
                         column.kind,
                         column.aspect,
                         no_formula(visible(condition)),
+                        column.role,
                     )
 
 

@@ -14,7 +14,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import (
     Bound,
     Contender,
-    EmulatedRole,
+    Role,
     Scope,
     Settle,
 )
@@ -93,7 +93,7 @@ class BenchmarkTable(Struct, kw_only=True):
     """A background load for the time of the step; a list is a matrix."""
     slices: int | None = None
     """In place of the number in [blocks]; 1 keeps the step in one piece."""
-    emulated: EmulatedRole = "primary"
+    emulated: Role = "primary"
     """"exploratory": in an emulator its metrics are shown and do not decide, since they vary too much there."""
 
 

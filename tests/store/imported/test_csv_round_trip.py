@@ -58,6 +58,25 @@ def test_export_and_import_are_inverse(
     assert counts(again) == counts(results)
 
 
+def test_the_roles_of_metrics_come_back(tmp_path: Path) -> None:
+    results = ALL["simulated"]()
+    roles = {(m.benchmark, m.metric): m.role for m in results.metrics}
+    assert set(roles.values()) == {"primary", "exploratory"}
+    again = brought_in(text_of(results), tmp_path / "again")
+    assert {(m.benchmark, m.metric): m.role for m in again.metrics} == roles
+
+
+def test_a_metric_has_one_role(tmp_path: Path) -> None:
+    rows = "a,1,b,m,s,lower,1,primary\nb,1,b,m,s,lower,2,exploratory\n"
+    with pytest.raises(InputError, match="has the role 'exploratory', but 'primary' at"):
+        brought_in("contender,trial,benchmark,metric,unit,better,value,role\n" + rows, tmp_path / "two")
+    with pytest.raises(InputError, match="the role is 'main'"):
+        brought_in(
+            "contender,trial,benchmark,metric,unit,better,value,role\n" + rows.replace("primary", "main"),
+            tmp_path / "b",
+        )
+
+
 @pytest.mark.parametrize("example", ["published", "simulated", "three", "broken", "exact"])
 def test_nothing_is_lost_of_any_results(example: str, tmp_path: Path) -> None:
     text = text_of(ALL[example]())

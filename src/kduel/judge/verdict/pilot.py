@@ -65,7 +65,7 @@ def table_of(
     return Samples(
         benchmark=benchmark,
         metric=gathering.found[benchmark, metric].metric,
-        primary=True,
+        primary=gathering.found[benchmark, metric].role != "exploratory",
         paired=all(list(blocks) == sorted(of_arm) for of_arm in boots.values()),
         blocks=blocks,
         values={

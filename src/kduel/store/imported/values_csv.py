@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, get_args
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Aspect, Better
+from kduel.core.experiment import Aspect, Better, Role
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
 from kduel.store.imported.support.names import is_size, statistic
 
@@ -28,9 +28,13 @@ ASPECT = "aspect"
 """Another column that may be there: what the metric measures."""
 CONDITION = "condition"
 """A third one: under which of several conditions that must not matter the value was counted."""
+ROLE = "role"
+"""A fourth one: whether the metric decides, or only hints."""
+OPTIONAL = (KIND, ASPECT, CONDITION, ROLE)
 ASPECTS: dict[str, Aspect] = {aspect: aspect for aspect in get_args(Aspect) if aspect}
 FORMULA = ("=", "+", "-", "@")
 """What a spreadsheet takes for a formula at the beginning of a name; KDuel's own CSV puts a quote before it."""
+ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 SIDES: dict[str, Better] = {side: side for side in get_args(Better)}
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 LARGEST_EXACT = 1 << 53
@@ -39,12 +43,12 @@ LONGEST_LINE = 16 << 10
 
 
 class ValuesCsv(ForeignFormat):
-    """contender,trial,benchmark,metric,unit,better,value and optionally kind, aspect and condition"""
+    """contender,trial,benchmark,metric,unit,better,value and optionally kind, aspect, condition and role"""
 
     name = "csv"
     summary = (
         f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none); optional columns: "
-        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size), {CONDITION}"
+        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size), {CONDITION}, {ROLE} ({', '.join(ROLES)})"
     )
 
     general = True
@@ -196,11 +200,10 @@ def undecodable_line(path: Path) -> int:
 
 
 def columns(path: Path, header: list[str]) -> dict[str, int]:
-    """Position of each column. Raises InputError unless the header has each of COLUMNS once and nothing else but KIND, ASPECT and
-    CONDITION."""
+    """Position of each column. Raises InputError unless the header has each of COLUMNS once and nothing else but those of OPTIONAL."""
     named = [name.strip() for name in header]
     missing = [name for name in COLUMNS if name not in named]
-    extra = [name for name in named if name not in (*COLUMNS, KIND, ASPECT, CONDITION)]
+    extra = [name for name in named if name not in (*COLUMNS, *OPTIONAL)]
     twice = sorted({name for name in named if named.count(name) > 1})
     wrong = [
         f"{words} {', '.join(map(repr, found))}"
@@ -239,6 +242,11 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> F
         raise InputError(
             f"{location_text(path, line)}: the aspect is {aspect!r}", f"It is {', '.join(ASPECTS)}, or nothing."
         )
+    role = fields[places[ROLE]].strip() if ROLE in places else ""
+    if role and role not in ROLES:
+        raise InputError(
+            f"{location_text(path, line)}: the role is {role!r}", f"It is {', '.join(ROLES)}, or nothing."
+        )
     condition = without_quote(fields[places[CONDITION]].strip()) if CONDITION in places else ""
     if condition and kind != DETERMINISTIC:
         raise InputError(
@@ -268,6 +276,7 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> F
         condition=condition,
         deterministic=kind == DETERMINISTIC,
         numbered=True,
+        role=ROLES[role] if role else None,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Aspect, Better, Statistic
+from kduel.core.experiment import Aspect, Better, Role, Statistic
 from kduel.core.samples import within_reason
 
 MOST_BYTES = 64 << 20
@@ -50,6 +50,8 @@ class ForeignRow(NamedTuple):
     numbered: bool = False
     """Whether the file itself numbers its trials, so that the values with one number are of one trial. Else numbers count
     the repetitions of one benchmark, of which there may be as many as its program chose."""
+    role: Role | None = None
+    """Whether the metric decides; None where the file does not state it."""
 
 
 class ForeignFormat(ABC):

@@ -10,7 +10,7 @@ from statistics import median
 from msgspec import Struct, field
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Metric
+from kduel.core.experiment import Metric, Role
 from kduel.core.samples import REASON, Samples, within_reason
 from kduel.store.imported.support.foreign import ForeignRow, location_text
 from kduel.store.imported.support.names import aspect_of, step_of
@@ -29,6 +29,7 @@ class GatheredMetric(Struct):
     first: str
     """Where it was first met."""
     deterministic: bool = False
+    role: Role | None = None
     values: dict[str, dict[int, float]] = field(default_factory=dict)
     conditions: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
     """By contender, trial and condition; `values` has the median of a trial's."""
@@ -90,6 +91,7 @@ class Gathering:
                 ),
                 location_text(path, row.where),
                 row.deterministic,
+                row.role,
             )
         known = found.metric
         for what, old, new in (
@@ -97,13 +99,14 @@ class Gathering:
             ("better", known.better, row.better),
             ("kind", EXACT[known.exact], EXACT[row.exact]),
             ("kind", COUNTED[found.deterministic], COUNTED[row.deterministic]),
+            ("role", found.role or "", row.role or ""),
             ("aspect", known.aspect, known.aspect if row.aspect is None else row.aspect),
         ):
             if old != new:
                 raise InputError(
                     f"{location_text(path, row.where)}: {row.benchmark}/{row.metric} has the {what} {new!r}, but {old!r} "
                     f"at {found.first}",
-                    "A metric has one unit, one better side, one kind and one aspect: convert the values, or give it another name.",
+                    "A metric has one unit, one better side, one kind, one aspect and one role: convert the values, or give it another name.",
                 )
         self.contenders.setdefault(row.contender, location_text(path, row.where))
         values = found.values.setdefault(row.contender, {})
@@ -138,7 +141,8 @@ class Gathering:
                 )
 
     def samples(self, baseline: str | None, primary: list[str]) -> list[Samples]:
-        """One table a metric. `primary` names metrics, benchmarks, or both (benchmark/metric); none: all are primary.
+        """One table a metric. `primary` names metrics, benchmarks, or both (benchmark/metric); none: by their roles, all that have none are
+        primary.
 
         Block i holds each contender's trial number i; it pairs nothing.
         Raises InputError where there is nothing to compare.
@@ -163,7 +167,9 @@ class Gathering:
                 benchmark=benchmark,
                 metric=found.metric,
                 step=step_of(benchmark),
-                primary=not primary or any(name in names_of(benchmark, metric) for name in primary),
+                primary=any(name in names_of(benchmark, metric) for name in primary)
+                if primary
+                else found.role != "exploratory",
                 paired=found.deterministic,
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
