@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.core.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
 from kduel.core.plugins import plugins
+from kduel.core.progress import Progress
 from kduel.kernels.debian import ARCHITECTURES, FLAVOURS, matches_version, parse_spec
 
 number = st.integers(0, 30)
@@ -89,3 +94,12 @@ def test_who_takes_what(spec: str, source: str | None) -> None:
     own = {"debian", "deb", "file", "host", "tree"}
     takers = (name for name, plugin in plugins("kernels").items() if name in own and plugin.accepts(spec))
     assert next(takers, None) == source
+
+
+def test_without_its_image_the_running_kernel_is_named_as_the_machine_local_takes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("kduel.kernels.host.image_paths", lambda release: [tmp_path / f"vmlinuz-{release}"])
+    with pytest.raises(HostError) as caught:
+        plugins("kernels")["host"].resolve("host", cache=Cache(tmp_path), progress=Progress())
+    assert f"installed:{os.uname().release}" in caught.value.remedy and "--machine local" in caught.value.remedy

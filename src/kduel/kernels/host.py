@@ -32,7 +32,8 @@ class HostKernel(KernelSource):
         if image is None:
             raise HostError(
                 f"the image of the running kernel {release} is not on this host (no {image_paths(release)[0]})",
-                "In a container, or with a kernel booted from outside, copy its vmlinuz here and give the file.",
+                f"To measure it where it runs, with --machine local, name it installed:{release}. To boot it in a guest, "
+                "copy its vmlinuz here (of a container: from the host) and give the file.",
             )
         if not os.access(image, os.R_OK):
             raise HostError(

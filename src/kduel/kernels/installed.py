@@ -17,7 +17,7 @@ class InstalledSource(KernelSource):
     """Named by its release; whether it is there is checked on the machine."""
 
     name = "installed"
-    summary = "installed:RELEASE: a kernel installed on the machine that is measured (ssh), by its `uname -r`"
+    summary = "installed:RELEASE: a kernel installed on the machine that is measured (ssh, local), by its `uname -r`"
 
     def accepts(self, spec: str) -> bool:
         return spec.startswith("installed:")
