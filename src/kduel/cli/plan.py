@@ -213,8 +213,11 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
     needed = max((cost.no_difference or 0 for cost in costs if cost not in hopeless), default=0)
     lines.append("")
     if needed:
+        safe = max((cost.no_difference_safe or 0 for cost in costs if cost not in hopeless), default=0)
+        seen = f", {needed} if the spread is as in the pilot" if safe > needed else ""
         lines.append(
-            f"--max-blocks {needed} would suffice{' for the rest' if hopeless else ''}; large effects end a run sooner."
+            f"--max-blocks {max(safe, needed)} would suffice{' for the rest' if hopeless else ''}{seen}; "
+            "large effects end a run sooner."
         )
     for cost in hopeless:
         lines.insert(

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kduel.core.errors import InputError
 from kduel.core.samples import Samples
 from kduel.store.imported.support.foreign import ForeignRow, beginning
 from kduel.store.imported.support.gather import Gathering
+from kduel.store.imported.values_csv import COLUMNS
 from kduel.store.imported.values_csv import PLUGIN as CSV
 
 
@@ -27,7 +29,11 @@ def read_pilot(path: Path) -> Pilot:
     The first contender is the baseline. Trials of one number are a block where every contender has the same ones;
     otherwise nothing pairs the values. Raises InputError naming file and line.
     """
-    beginning(path)
+    if not any(name in beginning(path).decode("utf-8", "replace").strip().split("\n", 1)[0] for name in COLUMNS):
+        raise InputError(
+            f"{path} is neither a run nor a CSV of values",
+            f"Give the directory of an earlier run of at least five blocks, or a CSV that begins with {','.join(COLUMNS)}.",
+        )
     gathering = Gathering()
     boots: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
 
