@@ -11,6 +11,7 @@ from examples import ALL, simulated
 from msgspec import structs
 
 from kduel.core.metric_results import HARNESS, Warning_
+from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs
 from kduel.report import report_format
 
@@ -71,3 +72,15 @@ def test_a_badge_is_a_picture_whatever_the_names_are(example: str) -> None:
     root = ElementTree.fromstring(report_format("badge").render(results).encode("utf-8", "backslashreplace"))
     assert root.tag.endswith("svg")
     assert {element.tag.split("}")[1] for element in root.iter()} == {"svg", "title", "rect", "path", "g", "text"}
+
+
+@pytest.mark.parametrize("example", ALL)
+def test_junit_says_what_was_measured(example: str) -> None:
+    results = ALL[example]()
+    root = ElementTree.fromstring(report_format("junit").render(results).encode("utf-8", "backslashreplace"))
+    for suite in root:
+        assert suite[0].tag == "properties", "the schema has them first"
+        found = {one.get("name", ""): one.get("value", "") for one in suite[0]}
+        assert set(found) == {"kernels", "machine", "measured"}
+        for contender in results.contenders:
+            assert not contender.release or visible(contender.release) in found["kernels"]

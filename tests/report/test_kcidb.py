@@ -45,6 +45,14 @@ def test_each_test_has_what_the_schema_asks_and_nothing_else(example: str) -> No
         assert set(test["environment"]) <= {"comment", "misc"}
 
 
+def test_a_checksum_that_a_run_has_not_got_is_left_out() -> None:
+    results = simulated(blocks=10, metrics=1)
+    for checksum, expected in (("ab" * 32, "ab" * 32), ("", None)):
+        results.study.checksum = checksum
+        (test,) = json.loads(report_format("kcidb").render(results))["tests"]
+        assert test["misc"]["kduel"].get("run_sha256") == expected
+
+
 @pytest.mark.parametrize(
     ("verdict", "below", "n", "expected"),
     [

@@ -15,6 +15,7 @@ from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs, headline_of, shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.factors import factor_groups
+from kduel.report.content.provenance import kernels, machine, when
 
 
 class JunitFormat(Format):
@@ -27,6 +28,7 @@ class JunitFormat(Format):
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         root = ElementTree.Element("testsuites", name=visible(results.study.name or "kduel", 200))
+        facts = {"kernels": kernels(results), "machine": machine(results), "measured": when(results)}
         for name, headline, gating in suites(results):
             cases = [test_case(metric) for metric in gating]
             suite = ElementTree.SubElement(
@@ -38,6 +40,9 @@ class JunitFormat(Format):
                 skipped=str(sum(case.find("skipped") is not None for case in cases)),
                 errors="0",
             )
+            properties = ElementTree.SubElement(suite, "properties")
+            for name, value in facts.items():
+                ElementTree.SubElement(properties, "property", name=name, value=value)
             suite.extend(cases)
             ElementTree.SubElement(suite, "system-out").text = headline
         ElementTree.indent(root)

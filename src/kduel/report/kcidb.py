@@ -75,7 +75,6 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
         "misc": {
             "kduel": {
                 "version": visible(results.study.kduel or "", 40),
-                "run_sha256": results.study.checksum or "",
                 "baseline": visible(metric.baseline, 200),
                 "contender": visible(metric.contender, 200),
                 "verdict": metric.verdict,
@@ -87,6 +86,7 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
                 **{
                     key: value
                     for key, value in (
+                        ("run_sha256", results.study.checksum or None),
                         ("effect_pct", metric.effect_pct),
                         ("ci_low_pct", metric.ci_low_pct),
                         ("ci_high_pct", metric.ci_high_pct),
