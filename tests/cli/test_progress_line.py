@@ -39,6 +39,13 @@ def test_an_interval_without_bound_is_none():
     assert "no interval yet" in line(metric(low=None, high=None))
 
 
+def test_metrics_without_an_interval_are_counted_once():
+    none = [metric(f"m{n}", low=None, high=None) for n in range(5)]
+    said = line(*none, metric("known"), arms=3)
+    assert said.count("no interval yet") == 1 and "no interval yet for 5 metrics" in said
+    assert "b/known of new −1.00" in said and "b/m1" not in said
+
+
 def test_among_several_contenders_it_names_them():
     assert "b/m of new −1.00" in line(metric(), arms=3)
 

@@ -174,6 +174,16 @@ def test_an_unknown_kernel_leaves_nothing_behind(kduel, write_study, tmp_path: P
     assert not run.exists()
 
 
+def test_every_contender_that_could_not_be_measured_is_named(kduel, write_study, tmp_path: Path):
+    study = write_study(machine='panics = ["new", "third"]', blocks="max = 20")
+    third = '[[contender]]\nkernel = "outside:third"\n[machine]'
+    study.write_text(study.read_text().replace("[machine]", third))
+    done = kduel("run", study, "--out", tmp_path / "run")
+    assert done.returncode == 1
+    last = done.stderr.split("kduel: ")[-1]
+    assert "outside-new could not be measured" in last and "outside-third could not be measured" in last, last
+
+
 def test_a_kernel_that_does_not_build_is_left_out_and_the_others_go_on(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     study = write_study(blocks="fixed = 4")

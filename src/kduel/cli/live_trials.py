@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 
 if TYPE_CHECKING:
     from kduel.cli.terminal import Terminal
@@ -61,17 +61,20 @@ def standing_line(progress: TrialDone, arms: int) -> str:
     """Each primary metric's present interval, what is decided, and how long the rest may take."""
     from kduel.cli.live import duration
     from kduel.report.content.notes import key
-    from kduel.report.content.overview import interval_words, need
+    from kduel.report.content.overview import NO_INTERVAL, interval_words, need
 
+    known = [one for one in progress.metrics if one.verdict != "undecided" or interval_words(one) != NO_INTERVAL]
     parts = []
     several = arms > 2 or len({one.contender for one in progress.metrics}) > 1
-    for one in progress.metrics[:METRICS_AT_MOST]:
+    for one in known[:METRICS_AT_MOST]:
         whose = f" of {visible(one.contender, 60)}" if several else ""
         more = need(one)
         rest = one.word if one.verdict != "undecided" else f"{more} more blocks" if more else "undecided"
         parts.append(f"{key(one)}{whose} {interval_words(one)} ({rest})")
-    if others := progress.metrics[METRICS_AT_MOST:]:
+    if others := known[METRICS_AT_MOST:]:
         parts.append(f"and {len(others)} more, {sum(one.verdict != 'undecided' for one in others)} of them decided")
+    if lacking := len(progress.metrics) - len(known):
+        parts.append(f"{NO_INTERVAL} for {plural(lacking, 'metric')}")
     undecided = [one for one in progress.metrics if one.verdict == "undecided"]
     blocks_left = (progress.planned - progress.done) // arms
     if undecided and blocks_left:

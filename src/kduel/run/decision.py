@@ -171,8 +171,9 @@ class Decision:
     def check_measurable(self, contender: str) -> None:
         """Raises NotMeasuredError where a contender's trials are all void, and without it nothing is left to compare."""
         if self.records.is_hopeless(contender) and contender not in self.records.excluded_contenders():
+            names = [one.name for one in self.lock.contenders]
             raise NotMeasuredError(
-                self.describe_unmeasurable(contender),
+                "\n".join(self.describe_unmeasurable(name) for name in names if self.records.is_hopeless(name)),
                 f"{self.console_hint(contender)}; the trials so far are kept in {self.records.run.path}.",
             )
 

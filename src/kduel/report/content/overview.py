@@ -241,6 +241,9 @@ def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
     return "".join(cells)
 
 
+NO_INTERVAL = "no interval yet"
+
+
 def interval_words(metric: MetricResult) -> str:
     """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or uninformative ones."""
     value, low, high, unit = effect_numbers(metric)
@@ -250,7 +253,7 @@ def interval_words(metric: MetricResult) -> str:
             f"{signed_number(low, 2)} %" if low == high else f"{signed_number(low, 2)} to {signed_number(high, 2)} %"
         )
     if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
-        return "no interval yet"
+        return NO_INTERVAL
     if low == high:
         return effect(metric)
     places = 0 if metric.scale == "exact" else 2
