@@ -166,7 +166,10 @@ def percent(value: float) -> str:
 
 
 def share_text(value: float) -> str:
-    """A share in per cent, `26 %`, `0.3 %`: below 1 % one digit, so that what is possible is not shown as 0."""
+    """A share in per cent, `26 %`, `0.3 %`: below 1 % one digit, so that what is possible is not shown as 0, and
+    `less than 0.1 %` below that."""
+    if 0 < value < 0.1:
+        return "less than 0.1 %"
     return f"{value:.{decimals(value, 1)}f} %"
 
 

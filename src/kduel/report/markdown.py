@@ -8,11 +8,10 @@ from typing import ClassVar
 from kduel.core.format import effect, interval_text, means
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
-from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, side_words
+from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, unit_and_side
 from kduel.report.content.machines import HEAD, machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
@@ -104,7 +103,7 @@ def row(metric: MetricResult, said: Digest) -> str:
         verdict = f"**{verdict}**" + (f", {metric.size}" if metric.size else "")
     marks = ", ".join(str(number) for number in said.notes.marks_of(metric))
     cells = (
-        f"{escape_markdown(key(metric))} ({escape_markdown(visible(metric.unit, 40))}, {side_words(metric)})",
+        f"{escape_markdown(key(metric))} ({escape_markdown(unit_and_side(metric))})",
         verdict,
         escape_markdown(effect(metric)),
         escape_markdown(interval_text(metric)),

@@ -122,6 +122,11 @@ def side_words(metric: MetricResult) -> str:
     return {"higher": "higher is better", "lower": "lower is better", "none": "neither way is better"}[metric.better]
 
 
+def unit_and_side(metric: MetricResult) -> str:
+    """`ms, lower is better`; without the unit where the metric has none."""
+    return ", ".join(filter(None, (visible(metric.unit, 40), side_words(metric))))
+
+
 def digest(results: Results) -> Digest:
     """The digest of a run."""
     notes = number_notes(results)

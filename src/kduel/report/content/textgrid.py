@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kduel.core.format import MISSING, arms, effect, interval_text, means
 from kduel.core.metric_results import MetricResult
-from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference, side
-from kduel.report.content.digest import SIGNS, ContenderSummary, side_words
+from kduel.report.content.digest import SIGNS, ContenderSummary, unit_and_side
 from kduel.report.content.notes import Notes, key
 
 INDENT = 3
@@ -62,7 +61,7 @@ def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
     return [
         (verdict.ljust(VERDICT_WIDTH), style(metric)),
         (spell(key(metric)), "bold"),
-        (spell(f"  {small}{visible(metric.unit, 40)}, {side_words(metric)}"), "dim"),
+        (spell(f"  {small}{unit_and_side(metric)}"), "dim"),
     ]
 
 
