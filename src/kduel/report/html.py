@@ -21,7 +21,7 @@ from kduel.report.content.closing import EXACT_MEANS
 from kduel.report.content.digest import SIGNS, digest, largest_first, side_words
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn_figure
-from kduel.report.content.machines import machine_tables, part_facts
+from kduel.report.content.machines import machine_tables
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.content.overview import left_out
@@ -94,7 +94,6 @@ class HtmlFormat(Format):
             methods=methods(results),
             again=shell_lines(again, PASTED) if (again := reproduction(results)) else [],
             machine_tables=machine_tables(results),
-            parts_facts=part_facts(results),
             explanations=explanations(results),
             differences=difference_groups(results),
             environment=environment_rows(results),

@@ -133,6 +133,7 @@ def row(metric: MetricResult, said: Digest) -> str:
     verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
     name = breakable(visible(metric.metric, 200))
+    unit = escape_latex(visible(metric.unit, 40)) + ARROWS[metric.better]
     (before, before_sd), (after, after_sd) = arms(metric)
     upper = (
         breakable(visible(metric.benchmark, 200)),
@@ -143,7 +144,7 @@ def row(metric: MetricResult, said: Digest) -> str:
         str(metric.n),
     )
     lower = (
-        rf"\quad {name} ({escape_latex(visible(metric.unit, 40))}{ARROWS[metric.better]})",
+        rf"\quad {name}" + (f" ({unit})" if unit else ""),
         "",
         escape_latex(interval_text(metric)),
         spread(before_sd),

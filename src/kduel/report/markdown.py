@@ -12,7 +12,7 @@ from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
 from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, unit_and_side
-from kduel.report.content.machines import HEAD, machine_tables, part_facts
+from kduel.report.content.machines import HEAD, machine_tables
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.content.tails import bound_lines, tail_lines
@@ -43,8 +43,6 @@ class MarkdownFormat(Format):
         for heading, lines in (("Bound", bound_lines(results)), ("Tails", tail_lines(results))):
             if lines:
                 parts += [f"## {heading}", bullets(lines)]
-        if facts := part_facts(results):
-            parts += ["## Merged from", bullets(facts)]
         if said.notes.notes:
             parts.append("## Findings")
             chosen = said.notes.chosen(options.all_findings)

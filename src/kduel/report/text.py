@@ -16,7 +16,7 @@ from kduel.report.content.closing import EXACT_MEANS, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.factors import cell_lines, factor_groups
-from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
+from kduel.report.content.machines import HEAD, MachineTable, machine_tables
 from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
 from kduel.report.content.tails import bound_lines, tail_lines
 from kduel.report.content.textgrid import verdict_lines
@@ -121,7 +121,6 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
         print_lines(console, f"Cells, {'/'.join(group.group)}", cell_lines(group))
     print_lines(console, "Bound", bound_lines(results))
     print_lines(console, "Tails", tail_lines(results))
-    print_lines(console, "Merged from", part_facts(results))
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
     print_lines(console, "Threads", scaling_lines(results))
     print_footer(console, said)

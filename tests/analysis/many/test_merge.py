@@ -154,14 +154,16 @@ def test_an_interrupted_part_counts_as_far_as_its_blocks_are_finished(tmp_path: 
     assert [part.blocks for part in results.study.parts] == [9, 10]
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html"])
-def test_a_report_says_that_merging_until_decided_is_peeking(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "mail", "latex", "summary"])
+def test_a_report_lists_the_parts_and_says_that_merging_until_decided_is_peeking(tmp_path: Path, form: str) -> None:
     first = make_run(tmp_path / "a", 3, place="rack1")
     merge([first, make_run(tmp_path / "b", 3, place="rack2", seed=2)], tmp_path / "c")
     page = called("report", tmp_path / "c", "--format", form, "--output", "-")
     limits = (Path(__file__).parents[3] / "docs/statistics.md").read_text()
     figures = "6.5, 7.9 and 8.8 %"
-    assert figures in limits and figures in " ".join(page.split())
+    said = " ".join(page.split()).replace("\\%", "%").replace("\\allowbreak{}", "")
+    assert figures in limits and figures in said
+    assert "rack1: 10 blocks, seed 1" in said and "rack2: 10 blocks, seed 2" in said
     assert figures not in " ".join(called("report", first, "--format", form, "--output", "-").split())
 
 

@@ -100,21 +100,3 @@ def numbers(effect: float, low: float | None, high: float | None, unit: str) -> 
     """The cells of effect and interval."""
     shown, interval = estimate_texts(effect, low, high, unit)
     return {"effect": shown, "interval": interval}
-
-
-PEEKING = (
-    "Decide before the first run how many to merge: merging one more each time that the result is undecided is peeking, and "
-    "false positives grow from 5 % to 6.5, 7.9 and 8.8 % with one, two and three further runs"
-)
-"""The figures are those of docs/statistics.md."""
-
-
-def part_facts(results: Results) -> list[str]:
-    """Origin of a merged run's trials, a sentence each, and what merging again costs where chance has a part."""
-    facts = [
-        f"{visible(part.name, 80)} on {visible(part.machine, 80)}: {plural(part.blocks, 'block')}, seed {part.seed}"
-        + (f", from {visible(part.started[:16].replace('T', ' '), 20)} UTC" if part.started else "")
-        for part in results.study.parts
-    ]
-    chance = any(metric.scale != "exact" for metric in results.metrics)
-    return [*facts, PEEKING] if facts and chance else facts

@@ -1,11 +1,11 @@
-"""Provenance: kernels, machine, and time, in three lines that every format shows."""
+"""Provenance: kernels, machine, and time, and the parts of a merged run, in lines that every format shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kduel.core.results import ContenderResult, Results
+from kduel.core.results import ContenderResult, PartResult, Results
 from kduel.core.text import plural, visible
 
 NAMED = 4
@@ -14,8 +14,13 @@ UNSTATED = "not stated in what was imported"
 
 
 def provenance(results: Results) -> list[str]:
-    """Three lines."""
-    return [f"Kernels: {kernels(results)}.", f"Machine: {machine(results)}.", f"{when(results)}."]
+    """Three lines, and one for each part of a merged run."""
+    return [
+        f"Kernels: {kernels(results)}.",
+        f"Machine: {machine(results)}.",
+        f"{when(results)}.",
+        *(f"Merged from {part(one)}." for one in results.study.parts),
+    ]
 
 
 def kernels(results: Results) -> str:
@@ -89,6 +94,12 @@ def when(results: Results) -> str:
     else:
         said = f"Not measured yet, by {version}"
     return f"{said}; checksum {visible(study.checksum[:12])}" if study.checksum else said
+
+
+def part(one: PartResult) -> str:
+    """Origin of a part's trials."""
+    began = f", from {visible(one.started[:16].replace('T', ' '), 20)} UTC" if one.started else ""
+    return f"{visible(one.name, 80)} on {visible(one.machine, 80)}: {plural(one.blocks, 'block')}, seed {one.seed}{began}"
 
 
 def table(facts: Mapping[str, Any], key: str) -> Mapping[str, Any]:
