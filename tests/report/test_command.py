@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_text_to_standard_output(place: Path) -> None:
     done = kduel("report", "run", cwd=place, cache=place / "cache")
     assert done.returncode == 0
-    assert "linux-6.6.0 differs from linux-4.19.309 in 1 of 7" in done.stdout
+    assert "linux-6.6.0 differs from linux-4.19.309 in 1 of 5 primary metrics" in done.stdout
     assert "\x1b" not in done.stdout
     assert "One trial carries the conclusion" in done.stdout
     assert done.stderr == ""

@@ -167,9 +167,9 @@ def percent(value: float) -> str:
 
 def share_text(value: float) -> str:
     """A share in per cent, `26 %`, `0.3 %`: below 1 % one digit, so that what is possible is not shown as 0, and
-    `less than 0.1 %` below that."""
-    if 0 < value < 0.1:
-        return "less than 0.1 %"
+    `less than 0.01 %` where that would be a row of zeros."""
+    if 0 < value < 0.01:
+        return "less than 0.01 %"
     return f"{value:.{decimals(value, 1)}f} %"
 
 

@@ -24,7 +24,7 @@ def test_noise_far_beyond_delta_is_hopeless_from_the_sixth_block_on() -> None:
     assert "20 blocks can decide at a delta of" in said
     (one,) = futile([first_blocks(noisy(4, 0.0, 8.0, 20), 19)], Rule())
     assert 0 < one.chance < 1e-6
-    assert "of less than 0.1 % of a verdict" in futility_text([one], Rule())
+    assert "of less than 0.01 % of a verdict" in futility_text([one], Rule())
     assert futile([samples], Rule()) == [], "at its maximum a run ends anyway"
 
 
