@@ -112,8 +112,6 @@ def test_a_trial_on_a_board_that_speaks_fastboot(place: Path) -> None:
     assert (place / "parts" / "dtb").read_bytes() == b"a device tree of the board's"
     lines = console_lines((into / "console.log").read_text(errors="replace"))
     assert timeline(lines).moments["begin"] == next(x.host for x in lines if x.text == "=> fastboot boot boot.img")
-    # Lines have the time that they come, however many bytes a driver of serial lines would rather wait for.
-    assert len({line.host for line in lines}) > 50
 
 
 @pytest.mark.guest

@@ -236,7 +236,7 @@ class LabgridMachine(DescribedBoard):
             if now > limit:
                 return "deadline" if "ready" in timings else "boot-deadline", ""
             try:
-                results.feed(self._read())
+                results.feed(present_output(self.console))
             except OSError as error:
                 return "off", f"the console was lost: {error}"
             for name in ("ready", "done"):
@@ -244,17 +244,6 @@ class LabgridMachine(DescribedBoard):
                     timings[name] = time.monotonic() - started
         timings["home"] = time.monotonic() - started
         return "off", ""
-
-    def _read(self) -> bytes:
-        """The present output of the console. A driver of serial lines waits for as many bytes as it is asked for, and
-        lines are to have the time that they come: so one, and then what is there."""
-        from pexpect import TIMEOUT
-
-        data = b""
-        with contextlib.suppress(TIMEOUT):
-            data = self.console.read(size=1, timeout=READ_SECONDS)
-            data += self.console.read(size=4096, timeout=0)
-        return data
 
     def _off(self) -> None:
         """Switch the board off, for the next trial to begin from nothing. Raises NotMeasuredError where it stays on."""
@@ -276,3 +265,15 @@ class LabgridMachine(DescribedBoard):
         if self._acquired:
             self._acquired = False
             self._client("release")
+
+
+def present_output(console: Any) -> bytes:
+    """The present output of labgrid's console driver. A driver of serial lines waits for as many bytes as it is asked for,
+    and lines are to have the time that they come: so one, and then what is there."""
+    from pexpect import TIMEOUT
+
+    data = b""
+    with contextlib.suppress(TIMEOUT):
+        data = console.read(size=1, timeout=READ_SECONDS)
+        data += console.read(size=4096, timeout=0)
+    return data
