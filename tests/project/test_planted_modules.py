@@ -65,8 +65,9 @@ def test_the_entry_script_imports_nothing_from_the_current_directory(
 
 
 def test_a_home_of_another_python_is_not_this_ones(tmp_path: Path) -> None:
-    done = run(tmp_path, "/usr/bin/env", "PYTHONHOME=/nowhere", ROOT / "kduel", "--version")
+    done = run(tmp_path, "/usr/bin/env", "PYTHONHOME=/nowhere", "PYTHONINSPECT=1", ROOT / "kduel", "--version")
     assert done.returncode == 0, done.stderr
+    assert ">>>" not in done.stderr, "a prompt of Python waits after the command"
 
 
 def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path) -> None:

@@ -82,6 +82,15 @@ def test_a_kernel_that_does_not_run_needs_a_reboot(fixture: LocalMachine) -> Non
     assert "one has the kernel 1.2.3" in fixture.said and 'boot = "grub-reboot"' in fixture.said
 
 
+@pytest.mark.skipif(Path("/sys/kernel/sched_ext").exists(), reason="this kernel has sched_ext")
+def test_a_kernel_without_sched_ext_is_told_before_any_trial(fixture: LocalMachine) -> None:
+    path = fixture.study()
+    path.write_text(path.read_text().replace('name = "two2"\n', 'name = "two2"\nscheduler = "true"\n'))
+    process = fixture.kduel("run", str(path), "--out", str(fixture.run))
+    assert process.returncode == 3
+    assert "which two2 needs" in fixture.said and not (fixture.run / "trials").exists()
+
+
 def run_into_a_step(fixture: LocalMachine) -> subprocess.Popen[str]:
     """KDuel, whose trial has set a sysctl and carries out a step."""
     process = fixture.kduel(

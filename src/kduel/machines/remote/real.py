@@ -109,6 +109,13 @@ def survey(connection: Connection, settings: SurveySettings, arms: Sequence[Arm]
             f"{settings.place}: {settings.directory} has {int(free) // 1024} MiB free, {settings.free_mib} are required",
             "Free some space there, or give another directory.",
         )
+    extended = next((arm for arm in arms if arm.contender.scheduler), None)
+    if boot == "no" and extended is not None and connection.run("test -d /sys/kernel/sched_ext").status:
+        raise HostError(
+            f"{settings.place}: its kernel has no sched_ext (there is no /sys/kernel/sched_ext), which "
+            f"{extended.contender.name} needs",
+            "Boot a kernel with CONFIG_SCHED_CLASS_EXT there: Debian's 6.18 and later have it.",
+        )
     images = {}
     for arm in arms:
         if boot in ("no", "slurm") or not isinstance(arm.kernel, InstalledKernel):
