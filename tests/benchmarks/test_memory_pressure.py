@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -43,11 +44,33 @@ def test_counters_are_what_each_grew_by(tmp_path: Path) -> None:
     )
 
 
+def flags_of_memory(tmp_path: Path, huge: str) -> list[str]:
+    """What the kernel was told about kpress's memory, once all of it is filled."""
+    program = programs.build("kpress", platform.machine(), cache=Cache())
+    words = f"--mib 8 --touches {10**15} --pattern random --seed 1 --huge {huge} /proc/vmstat".split()
+    with subprocess.Popen([str(program), *words], cwd=tmp_path) as press:
+        try:
+            while press.poll() is None:
+                smaps = Path(f"/proc/{press.pid}/smaps").read_text()
+                for found in re.finditer(r"^Rss: +(\d+) kB$.*?^VmFlags: ([^\n]*)$", smaps, re.MULTILINE | re.DOTALL):
+                    if int(found[1]) >= 8 << 10:
+                        return found[2].split()
+        finally:
+            press.kill()
+    raise AssertionError("kpress ended")
+
+
+def test_huge_pages_are_kept_out_unless_asked_for(tmp_path: Path) -> None:
+    assert "nh" in flags_of_memory(tmp_path, "0")
+    assert "nh" not in flags_of_memory(tmp_path, "1")
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
         ({"limit": 32}, "nothing is reclaimed"),
         ({"memory": "file", "swap": "disk"}, "of anonymous memory"),
+        ({"memory": "file", "huge_pages": True}, "of anonymous memory"),
         ({"swap": "floppy"}, "swap"),
     ],
 )

@@ -50,6 +50,8 @@ class PressureParameters(Parameters, frozen=True):
     writes: Annotated[int, Meta(ge=0, le=100)] = 20
     """Of 100 touches, so many write."""
     seed: Number = 1
+    huge_pages: bool = False
+    """Allow the kernel huge pages as its setting has them. Their number differs from boot to boot."""
 
     def __post_init__(self) -> None:
         if self.limit >= self.size:
@@ -58,6 +60,8 @@ class PressureParameters(Parameters, frozen=True):
             )
         if self.memory == "file" and (self.swap, self.algorithm, self.page_cluster) != ("zram", "lz4", 0):
             raise ValueError("swap, algorithm and page_cluster are of anonymous memory: leave them out")
+        if self.memory == "file" and self.huge_pages:
+            raise ValueError("huge_pages is of anonymous memory: leave it out")
 
 
 class KpressOutput(Struct, frozen=True):
@@ -73,8 +77,9 @@ class KpressOutput(Struct, frozen=True):
 
 class MemoryPressure(Benchmark[PressureParameters]):
     """Counters do not depend on how fast the machine is. The group's PSI does, and `workingset_refault` counts other
-    things with MGLRU than without: neither is a metric. MGLRU and huge pages are settings of the contender:
-    `sysctl=/sys/kernel/mm/lru_gen/enabled=0x0007`, `sysctl=/sys/kernel/mm/transparent_hugepage/enabled=never`."""
+    things with MGLRU than without: neither is a metric. MGLRU is a setting of the contender:
+    `sysctl=/sys/kernel/mm/lru_gen/enabled=0x0007`. With `huge_pages`, `/sys/kernel/mm/transparent_hugepage/enabled` is,
+    too."""
 
     name = "memory-pressure"
     summary = "Faults and reclaim of a program that has too little memory, with swap on zram, disk or zswap, or a mapped file (our kpress)"
@@ -102,6 +107,7 @@ class MemoryPressure(Benchmark[PressureParameters]):
             + 'cd "$KDUEL_STEP"\n'
             + 'sh -ec \'echo $$ >"$0/cgroup.procs"; exec "$@"\' "$group" "$KDUEL_PROGRAMS/kpress"'
             + f" --mib {p.size} --touches {p.touches} --pattern {p.pattern} --seed {p.seed} --writes {p.writes}{file}"
+            + (" --huge 1" if p.huge_pages else "")
             + ' "$group/memory.stat" /proc/vmstat\n'
         )
 

@@ -1,10 +1,11 @@
 /* kpress: memory that is touched in a fixed order, for a control group that has too little of it.
  *
- *   kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] COUNTERS...
+ *   kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] [--huge 1] COUNTERS...
  *
  * It fills N MiB, of anonymous memory or of a mapped file, half of each page with bytes that do not compress. Then it
  * touches pages: nine of ten touches go to a quarter of them (skewed), or to all alike (random), or round and round
- * (sequential). Every touch checks what the page holds. Pattern and content follow from the seed alone.
+ * (sequential). Every touch checks what the page holds. Pattern and content follow from the seed alone. Huge pages are kept out,
+ * unless --huge 1: how many there are depends on the address that a boot draws, and a kernel reclaims one as 512 pages.
  *
  * COUNTERS are files of lines "NAME NUMBER", such as memory.stat: how much each grew while pages were touched is left in
  * ./counters as "FILE NAME GROWTH". One line of JSON on stdout. Ends with 1 where it was not able to, or a page came back wrong.
@@ -96,13 +97,15 @@ int main(int count, char **words) {
     const char *pattern = word("--pattern", words, options), *path = word("--file", words, options);
     int files = count - options, skewed = !strcmp(pattern, "skewed"), sequential = !strcmp(pattern, "sequential");
     if (!pages || !touches || files < 0 || files > FILES || (!skewed && !sequential && strcmp(pattern, "random"))) {
-        fputs("usage: kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] COUNTERS...\n", stderr);
+        fputs("usage: kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] [--huge 1] COUNTERS...\n", stderr);
         return 2;
     }
     int file = -1;
     if (*path && ((file = open(path, O_RDWR | O_CREAT | O_EXCL, 0600)) < 0 || ftruncate(file, (off_t)(pages * PAGE)))) die(path);
     uint64_t *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) die("mmap");
+    /* EINVAL: a kernel that has none. */
+    if (!option("--huge", words, options, 0) && madvise(memory, pages * PAGE, MADV_NOHUGEPAGE) && errno != EINVAL) die("madvise");
     memset(before, 1, sizeof before);
     memset(after, 1, sizeof after);
     for (uint64_t page = 0; page < pages; page++) {
