@@ -306,6 +306,7 @@ def test_amount(value: float | None, spread: float | None, shown: str) -> None:
 def test_mean_and_sd_share_their_decimals() -> None:
     assert mean_and_sd(3230.663, 5.4967) == "3,230.7 ± 5.5"
     assert mean_and_sd(3230.663, None) == "3,230.7"
+    assert mean_and_sd(8392.0, 1.888e-12) == "8,392 ± 0", "equal values, not a spread"
     assert mean_and_sd(None, None) == MISSING
 
 

@@ -65,6 +65,7 @@ def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
     def texts(mean: float | None, sd: float | None) -> tuple[str, str]:
         if mean is None or sd is None or not math.isfinite(sd) or (metric.scale == "exact" and metric.conditions):
             return amount(mean), ""
+        sd = without_residue(sd, mean)
         return amount(mean, None if metric.scale == "exact" else sd), amount(sd, sd)
 
     return texts(metric.baseline_mean, metric.baseline_sd), texts(metric.mean, metric.sd)
@@ -80,7 +81,13 @@ def mean_and_sd(mean: float | None, sd: float | None) -> str:
     """`3,230.7 ± 5.5`; the mean alone where there is no SD."""
     if mean is None or sd is None or not math.isfinite(sd):
         return amount(mean)
+    sd = without_residue(sd, mean)
     return f"{amount(mean, sd)} ± {amount(sd, sd)}"
+
+
+def without_residue(sd: float, mean: float) -> float:
+    """The SD; 0 where it is only what floating point left of equal values."""
+    return sd if sd > 1e-12 * abs(mean) else 0.0
 
 
 def signed_number(value: float, places: int) -> str:

@@ -195,7 +195,7 @@ def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
 
 def print_conclusions(console: Console, comparison: ContenderSummary, *, several: bool) -> None:
     """Print what can and what cannot be concluded."""
-    of = f" of {comparison.contender}" if several else ""
+    of = f" of {comparison.subject}" if several else ""
     for heading, sentences, mark in (
         (f"What can be concluded{of}", comparison.can, "+"),
         (f"What cannot be concluded{of}", comparison.cannot, "-"),

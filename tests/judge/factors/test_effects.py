@@ -20,6 +20,7 @@ from kduel.judge.factors import effects, gating
 from kduel.judge.verdict.judge import judge_primary
 from kduel.judge.verdict.rule import Rule
 from kduel.report.content.factors import effect_matrix, factor_groups
+from kduel.report.text import render_text
 
 
 def effect(found: list[EffectResult], name: str) -> EffectResult:
@@ -71,6 +72,13 @@ def test_values_that_are_zero_are_compared_by_differences(tmp_path: Path) -> Non
     crossed = effect(results.effects, "kernel × thp").result
     assert (crossed.scale, crossed.verdict, crossed.unit) == ("difference", "higher", "s")
     assert crossed.effect == pytest.approx(50, abs=3)
+
+
+def test_conclusions_name_the_metric_whose_effects_they_are(tmp_path: Path) -> None:
+    study = HEAD + KERNELS + THP + JOB + COMMAND + (JOB + COMMAND).replace('label = "job"', 'label = "other"')
+    text = render_text(judge_run(make_factor_run(tmp_path / "run", study, with_interaction)), width=100, colour=False)
+    assert "What can be concluded of job/time" in text
+    assert "What can be concluded of other/time" in text
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ class ContenderSummary(Struct, kw_only=True):
 
     baseline: str
     contender: str
+    subject: str
+    """Of which its conclusions speak: the contender, or the metric whose effects these are."""
     primary: list[MetricResult]
     exploratory: list[MetricResult]
     headline: str
@@ -156,6 +158,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     return ContenderSummary(
         baseline=visible(baseline, 200),
         contender=visible(contender, 200),
+        subject=visible(contender, 200),
         primary=primary,
         exploratory=exploratory,
         headline=headline_of(results, baseline, contender),
@@ -173,6 +176,7 @@ def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderS
     return ContenderSummary(
         baseline="first level",
         contender="other level",
+        subject=visible("/".join(group.group), 200),
         primary=primary,
         exploratory=[row for row in rows if row.role != "primary"],
         headline=visible(group.headline, 2000),
