@@ -98,11 +98,13 @@ def shift(runs: int) -> list[str]:
             ):
                 truth = expected_shift(shape, factor, stretch)
                 hits = called = 0
-                for seed in range(runs // 4):
+                for seed in range(3 * runs // 4):
                     points = shift_results([pair(shape, factor, stretch, blocks, seed)], rule)[0].points
                     hits += all(one.low_pct <= truth[one.share] <= one.high_pct for one in points)
                     called += any(one.verdict in ("faster", "slower") for one in points)
-                rows.append((blocks, name, words, len(points), pct(hits / (runs // 4)), pct(called / (runs // 4))))
+                rows.append(
+                    (blocks, name, words, len(points), pct(hits / (3 * runs // 4)), pct(called / (3 * runs // 4)))
+                )
     return table(
         ("blocks", "distribution", "shift", "quantiles", "band covers all, %", "any quantile called, %"), rows
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP
 
 from kduel.core.errors import InputError
-from kduel.study.factors import defining_words, resolution
+from kduel.study.factors import regular_fraction
 from kduel.study.file import parse_study
 from kduel.study.load import Study, assemble
 
@@ -79,17 +81,33 @@ def test_the_remedy_for_too_many_cells_is_a_fraction_that_works() -> None:
     many = "".join(factor(f"f{n}", f'{{ off = {{}}, on = {{ cmdline = "f{n}" }} }}') for n in range(9))
     found = study(HEAD + KERNELS + many + "[design]\nfraction = 32\n" + JOB + COMMAND)
     assert len(found.contenders) == 32
-    assert resolution(defining_words(10, 5) or []) == 4
+
+
+def resolution(cells: set[tuple[int, ...]], factors: int) -> int:
+    """The fewest factors whose levels add up to an even number in every cell of a fraction that has the cell of zeros."""
+    return next(
+        size
+        for size in range(1, factors + 1)
+        for word in itertools.combinations(range(factors), size)
+        if not any(sum(cell[factor] for factor in word) % 2 for cell in cells)
+    )
 
 
 @pytest.mark.parametrize(
-    ("factors", "generators", "best"), [(3, 1, 3), (4, 1, 4), (5, 1, 5), (6, 2, 4), (7, 3, 4), (8, 2, 5), (10, 5, 4)]
-)
-def test_fractions_have_the_highest_resolution_there_is(factors: int, generators: int, best: int) -> None:
-    words = defining_words(factors, generators)
-    assert (
-        words is not None and resolution(words) == best
-    )  # Montgomery, Design and Analysis of Experiments, table 8.14
+    ("factors", "fraction", "best"),
+    [(3, 2, 3), (4, 2, 4), (5, 2, 5), (5, 4, 3), (6, 4, 4), (7, 2, 7), (7, 4, 4), (7, 8, 4), (8, 4, 5), (10, 32, 4), (15, 1024, 4)],
+)  # fmt: skip
+def test_fractions_have_the_highest_resolution_there_is(factors: int, fraction: int, best: int) -> None:
+    """Montgomery, Design and Analysis of Experiments, table 8.14."""
+    cells = regular_fraction(factors, fraction)
+    assert cells is not None and len(cells) == 2**factors // fraction and (0,) * factors in cells
+    assert resolution(cells, factors) == best
+    assert {sum(cell[factor] for cell in cells) for factor in range(factors)} == {len(cells) // 2}
+
+
+@pytest.mark.parametrize(("factors", "fraction"), [(0, 2), (1, 2), (2, 2), (2, 8), (4, 4), (8, 64), (8, 1 << 20)])
+def test_fractions_that_cannot_tell_factors_apart_are_none(factors: int, fraction: int) -> None:
+    assert regular_fraction(factors, fraction) is None
 
 
 @pytest.mark.parametrize("use", ["cyclictest", "perf-sched-pipe"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -20,7 +21,6 @@ from kduel.study.contenders import as_toml, check_printable, read_contenders, sh
 MOST_CELLS = 64
 """Contenders of a block: every one is a boot."""
 HANDY_CELLS = 32
-MOST_CHOICES = 10_000
 SUBJECT = "contender"
 """The factor that several [[contender]] tables are, where others are crossed with them."""
 Level = str | int | float | bool
@@ -229,47 +229,42 @@ def kept_cells(levels: Sequence[int], design: DesignTable, origin: str) -> list[
     if design.fraction < 1 or design.fraction & (design.fraction - 1):
         raise InputError(f"{origin}: design.fraction is {design.fraction}", "Give 1, 2, 4, 8, ...")
     two = [place for place, count in enumerate(levels) if count == 2]
-    words = defining_words(len(two), design.fraction.bit_length() - 1)
-    if words is None:
+    fraction = regular_fraction(len(two), design.fraction)
+    if fraction is None:
         raise InputError(
             f"{origin}: a fraction of 1/{design.fraction} over {len(two)} factors of contenders with two levels cannot tell "
             "them apart",
             "Give a smaller fraction, or leave the table [design] out.",
         )
     cells = itertools.product(*(range(count) for count in levels))
-    return [
-        place
-        for place, cell in enumerate(cells)
-        if all(sum(cell[two[factor]] for factor in word) % 2 == 0 for word in words)
-    ]
+    return [place for place, cell in enumerate(cells) if tuple(cell[factor] for factor in two) in fraction]
 
 
-def defining_words(factors: int, generators: int) -> list[frozenset[int]] | None:
-    """Words whose product is constant in a regular 2^(factors - generators) fraction of the highest resolution (the length of the
-    shortest product of words); None where none tells all factors apart (resolution 3).
+def regular_fraction(factors: int, fraction: int) -> set[tuple[int, ...]] | None:
+    """The cells of a regular 1/`fraction` of all combinations of factors with two levels (0 and 1), of the highest resolution there
+    is; the cell of the first levels is one of them. None where none tells all factors apart (resolution 3)."""
+    if fraction == 1:
+        return set(itertools.product((0, 1), repeat=factors))
+    # Takes a moment to import.
+    import numpy as np
+    from pydoe import fracfact_by_res
 
-    Each of the last factors is the product of a subset of the others. All choices are tried where they are few; else subsets of
-    odd sizes come first, any of which together have resolution 4.
-    """
-    base = range(factors - generators)
-    subsets = [frozenset(one) for size in range(2, len(base) + 1) for one in itertools.combinations(base, size)]
-    if generators == 0 or len(subsets) < generators:
-        return None if generators else []
-
-    def words(chosen: Iterable[frozenset[int]]) -> list[frozenset[int]]:
-        return [subset | {len(base) + number} for number, subset in enumerate(chosen)]
-
-    if math.comb(len(subsets), generators) <= MOST_CHOICES:
-        return max(map(words, itertools.combinations(subsets, generators)), key=resolution)
-    return words(sorted(subsets, key=lambda subset: len(subset) % 2 == 0)[:generators])
-
-
-def resolution(words: Sequence[frozenset[int]]) -> int:
-    """The length of the shortest word among all products of these."""
-    products = [frozenset[int]()]
-    for word in words:
-        products += [one ^ word for one in products]
-    return min(len(one) for one in products[1:])
+    count = 2**factors / fraction
+    for resolution in range(factors, 2, -1):
+        with contextlib.suppress(ValueError):  # It needs more cells than there are.
+            cells = fracfact_by_res(factors, resolution)
+            if len(cells) <= count:
+                break
+    else:
+        return None
+    cells = cells * cells[0]
+    # It is the smallest design of its resolution: each factor that need no longer be the product of others doubles it.
+    for factor in range(factors - 1, -1, -1):
+        if len(cells) < count:
+            other = cells.copy()
+            other[:, factor] *= -1
+            cells = np.concatenate([cells, other])
+    return {tuple(int(level < 0) for level in cell) for cell in cells}
 
 
 class StepTable(Struct, kw_only=True):
