@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import load
 from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.output import BeyondHistogramError
 from kduel.benchmarks.support.parameters import Count, Threads
 from kduel.benchmarks.support.reading import Amount, Natural, read_json_file
 from kduel.core.experiment import Metric
@@ -152,14 +153,16 @@ def check_thread(thread: Thread, where: str, parameters: CyclictestParameters) -
 
 def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) -> float:
     """The latency that `per_mille` thousandths of all wake-ups do not exceed (nearest rank), of `total`, of which
-    those at `limit` and above are not in `latencies`. Raises ParseError where it is one of these."""
+    those at `limit` and above are not in `latencies`. Raises BeyondHistogramError where it is one of these."""
     rank = -(-total * per_mille // 1000)
     reached = 0
     for latency in sorted(latencies):
         reached += latencies[latency]
         if reached >= rank:
             return float(latency)
-    raise ParseError(f"more than {1000 - per_mille} in 1000 wake-ups were {limit} us late or more: raise `histogram`")
+    raise BeyondHistogramError(
+        f"more than {1000 - per_mille} in 1000 wake-ups were {limit} us late or more: raise `histogram`"
+    )
 
 
 PLUGIN = Cyclictest()

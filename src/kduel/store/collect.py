@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from msgspec import structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
+from kduel.benchmarks.support.output import BeyondHistogramError
 from kduel.core.experiment import Metric, Step
 from kduel.core.host import OTHER_WORK
 from kduel.core.samples import Details, Samples, StepResult, within_reason
@@ -134,6 +135,25 @@ class PreparedSteps:
             return self.details_of_slices(trial, index)
         return self.details_of_one(step_directory(trial, index, self.steps[index].label), index)
 
+    def details_of_trial(self, trial: Path, values: Container[int]) -> dict[int, Details]:
+        """By step, the details of those that gave values, and of those whose distribution is known, but not a percentile of it:
+        without them, the tail would lack the worst trials. Raises ParseError."""
+        found = {}
+        for index in range(len(self.steps)):
+            if index in values or self.is_censored(trial, index):
+                found[index] = self.details(trial, index)
+        return found
+
+    def is_censored(self, trial: Path, index: int) -> bool:
+        """True where a step gave no values only because a percentile lies beyond its histogram."""
+        try:
+            self.parse(trial, index)
+        except BeyondHistogramError:
+            return len(self.pieces[index]) == 1
+        except ParseError:
+            pass
+        return False
+
     def details_of_one(self, directory: Path, index: int, piece: int = 1) -> Details:
         """Details of one slice, or of a step in one piece, in its directory. Raises ParseError."""
         chosen = self.benchmarks[index]
@@ -203,7 +223,7 @@ class Collector:
             return
         directory = self.run.directory(record.id)
         self.values[key] = self.prepared.parse_trial(directory)[0] if values is None else values
-        self.details[key] = {index: self.prepared.details(directory, index) for index in self.values[key]}
+        self.details[key] = self.prepared.details_of_trial(directory, self.values[key])
 
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+import shutil
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from benchmark_cases import GOOD
+from benchmark_cases import CAPTURED, GOOD
 from msgspec import structs
 from scipy.stats import genpareto
 from tail_boots import SHAPES, STEP, boot_of, draw_boots
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Bound, Metric
+from kduel.core.experiment import Bound, Metric, Step
 from kduel.core.samples import Distribution, Samples
 from kduel.judge.tails.extremes import fit, return_level
 from kduel.judge.tails.results import bound_result, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.rule import Rule
+from kduel.store.collect import PreparedSteps, step_directory
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
 
@@ -107,6 +110,56 @@ def test_a_bound_violated_once_in_a_hundred_thousand_is_found_and_the_largest_va
     assert bound_result(planted(0), Bound(metric="latency", limit="800 us", share=1e-4), 0.05).verdict == "holds"
     one = [*planted(0)[1:], structs.replace(planted(0)[0], counts=[*(100 * count for count in real.counts), 1])]
     assert bound_result(one, limit, 0.05).verdict == "undecided"
+
+
+def censored(boots: list[Distribution], limit: float) -> list[Distribution]:
+    """The same boots with a histogram that ends at `limit`."""
+    found = []
+    for boot in boots:
+        kept = sum(value < limit for value in boot.values)
+        found.append(
+            structs.replace(
+                boot, values=boot.values[:kept], counts=boot.counts[:kept], beyond=sum(boot.counts[kept:])
+            )
+        )
+    return found
+
+
+def test_what_lies_beyond_a_histogram_counts_above_it_and_changes_nothing_below() -> None:
+    boots = exponential(np.random.default_rng(4))
+    short = censored(boots, 60.0)
+    assert sum(boot.beyond for boot in short) > 400
+    whole, cut = (quantiles(pool(each), [0.5, 0.9, 0.999], 0.05) for each in (boots, short))
+    assert cut[:2] == whole[:2] and cut[2].value is None
+    below = Bound(metric="latency", limit="50 us", share=0.01)
+    assert bound_result(short, below, 0.05) == bound_result(boots, below, 0.05)
+    assert bound_result(short, below, 0.05).verdict == "violated"
+    # Whether those beyond exceed a limit above the histogram is not known, unless the largest does not.
+    far = Bound(metric="latency", limit="100 us", share=0.02)
+    assert bound_result(boots, far, 0.05).verdict == "holds"
+    assert bound_result(short, far, 0.05).verdict == "undecided"
+    beyond_all = Bound(metric="latency", limit="1 ms", share=0.02)
+    assert bound_result(short, beyond_all, 0.05).verdict == "holds"
+    assert bound_result(short, beyond_all, 0.05).exceeding == 0
+
+
+def test_a_quantile_beyond_the_histogram_of_some_boots_has_no_shift() -> None:
+    draw = np.random.default_rng(6)
+    before, after = exponential(draw), exponential(draw)
+    uncut = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12))[0].points
+    points = shift_results([table(old=censored(before, 60.0), new=after)], Rule.fixed_blocks(12))[0].points
+    assert [point.share for point in uncut][-2:] == [0.9, 0.99]
+    assert [point.share for point in points] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+
+
+def test_a_trial_whose_percentile_lies_beyond_the_histogram_is_kept_in_the_tail(tmp_path: Path) -> None:
+    given = {"loops": 1000, "histogram": 10, "priority": 0}
+    prepared = PreparedSteps([Step(label="late", benchmark="cyclictest", parameters=given)])
+    captured = CAPTURED / "rt-tests-2.6-1.1/cyclictest-idle-1t-p0-1000l-to10us"
+    shutil.copytree(captured, step_directory(tmp_path, 0, "late"))
+    assert "raise `histogram`" in prepared.parse_trial(tmp_path)[1]["late"]
+    kept = prepared.details_of_trial(tmp_path, ())[0].distributions["latency-p99"]
+    assert kept.samples == 1000 and kept.beyond > 10 and kept.largest > 10
 
 
 def test_the_fitted_tail_is_that_of_scipy() -> None:

@@ -14,6 +14,10 @@ class ParseError(Exception):
     """The output is not what the program prints: the step gives no number. The message names what is missing."""
 
 
+class BeyondHistogramError(ParseError):
+    """A percentile lies beyond the histogram: it is not known, but the distribution below is, and how much lies beyond."""
+
+
 class ParserFault(ParseError):
     """The parser failed on output that it should have refused: a fault of the benchmark. The step gives no number."""
 

@@ -122,12 +122,12 @@ def survival_points(values: np.ndarray, above: np.ndarray) -> list[tuple[float, 
 def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> BoundResult:
     """Verdict on a bound: holds or violated where the share of samples above it is shown to be below or above the one allowed."""
     limit = bound.in_unit(boots[0].unit)
-    above = np.array([count_above(boot, limit) for boot in boots], dtype=float)
+    least, most = (np.array(ends, dtype=float) for ends in zip(*(count_above(b, limit) for b in boots), strict=True))
     samples = np.array([boot.samples for boot in boots], dtype=float)
     found = BoundResult(
         limit=limit,
         share=bound.share,
-        exceeding=int(above.sum()),
+        exceeding=int(most.sum()),
         samples=int(samples.sum()),
         verdict="undecided",
         level=level,
@@ -135,18 +135,24 @@ def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> B
     if len(boots) < FEWEST_BOOTS:
         found.reason = f"it takes {FEWEST_BOOTS} boots, and there are {len(boots)}"
         return found
-    mean, low, high = (float(end[0]) for end in share_interval((above / samples)[:, None], samples, level))
-    found.estimate, found.low, found.high = mean, low, high
+    (mean,), _, (high,) = share_interval((most / samples)[:, None], samples, level)
+    _, (low,), _ = share_interval((least / samples)[:, None], samples, level)
+    found.estimate, found.low, found.high = float(mean), float(low), float(high)
     found.verdict = "holds" if high < bound.share else "violated" if low > bound.share else "undecided"
     if found.verdict == "undecided" and not found.exceeding:
         found.reason = f"none of {found.samples:,} samples exceeds it, which shows no less than {high:.2g}"
     return found
 
 
-def count_above(boot: Distribution, limit: float) -> int:
-    """Number of samples above a limit; those beyond the histogram are above whatever lies within it."""
+def count_above(boot: Distribution, limit: float) -> tuple[int, int]:
+    """Least and largest number of samples that may be above a limit: of those beyond the histogram no more is known than that they
+    are above all values within it, and the largest of them."""
     values = np.asarray(boot.values)
-    return int(np.asarray(boot.counts)[values > limit].sum()) + boot.beyond
+    counted = int(np.asarray(boot.counts)[values > limit].sum())
+    if boot.beyond and limit >= boot.largest:
+        return 0, 0
+    known = boot.beyond if values.size and limit < values[-1] else min(boot.beyond, 1)
+    return counted + known, counted + boot.beyond
 
 
 def shift_results(samples: Sequence[Samples], rule: Rule) -> list[ShiftResult]:
@@ -157,8 +163,15 @@ def shift_results(samples: Sequence[Samples], rule: Rule) -> list[ShiftResult]:
         if not table.distributions:
             continue
         boots = {name: table.distributions[name] for name in table.contenders}
-        sizes = [boot.samples for column in boots.values() for boot in column if boot is not None]
-        shares = [share for share in SHIFTED if sizes and min(sizes) * (1 - share) >= FEWEST_ABOVE]
+        every = [boot for column in boots.values() for boot in column if boot is not None and boot.samples]
+        # A quantile that lies beyond the histogram in some boots has no fair shift: those are the slowest ones.
+        shares = [
+            share
+            for share in SHIFTED
+            if every
+            and min(boot.samples for boot in every) * (1 - share) >= FEWEST_ABOVE
+            and all(quantile_of(boot, share) is not None for boot in every)
+        ]
         tables = [
             structs.replace(
                 table,
