@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from kduel.benchmarks.support.output import ParseError
 from kduel.benchmarks.support.reading import read_whole, split_lines
 
 PACKAGE = "rtla"
+COLUMN = re.compile(r"(CPU|IRQ|Thr|Usr)-[0-9]+")
 FEET = ("over:", "count:", "min:", "avg:", "max:")
 
 
@@ -33,6 +35,8 @@ def read_histogram(text: str, kind: str) -> Histogram:
     if [row[0] for row in feet if row] != list(FEET) or any(len(row) != len(names) for row in (*values, *feet)):
         raise ParseError(f"the table of rtla does not end in {' '.join(FEET)} with a figure for each column")
     index = [read_whole(row[0], "an index") for row in values]
+    if damaged := next((name for name in names[1:] if not COLUMN.fullmatch(name)), None):
+        raise ParseError(f"the table of rtla has a column {damaged!r}")
     columns = [place for place, name in enumerate(names) if name.startswith(f"{kind}-")]
     if not columns or index != sorted(set(index)):
         raise ParseError(f"the table of rtla has no columns {kind}, or its index does not rise")
