@@ -86,3 +86,21 @@ def test_counts_of_program_and_group_that_differ_are_refused() -> None:
     raw = msgspec.structs.replace(raw, files={"counters": counters})
     with pytest.raises(ParseError, match="2226 major faults, its group 22"):
         PRESSURE.parse(raw, PRESSURE.read_parameters({"touches": 8000}))
+
+
+@pytest.mark.parametrize(
+    ("kills", "said"), [("oom_kill 1", "the kernel killed kpress for lack of memory"), ("oom_kill 0", "")]
+)
+def test_the_step_says_that_memory_was_lacking(tmp_path: Path, kills: str, said: str) -> None:
+    """The end of the step's script, with a group and a kpress that stand in for the guest's."""
+    script = PRESSURE.script(PRESSURE.read_parameters({})).partition('cd "$KDUEL_STEP"')[2]
+    (tmp_path / "memory.events").write_text(f"oom 1\n{kills}\noom_group_kill 0\n")
+    (tmp_path / "kpress").write_text("#!/bin/sh\nexit 137\n")
+    (tmp_path / "kpress").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-e", "-c", script],
+        env={"PATH": "/usr/bin:/bin", "group": str(tmp_path), "KDUEL_PROGRAMS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr.strip()) == (137, said)

@@ -108,7 +108,8 @@ class MemoryPressure(Benchmark[PressureParameters]):
             + 'sh -ec \'echo $$ >"$0/cgroup.procs"; exec "$@"\' "$group" "$KDUEL_PROGRAMS/kpress"'
             + f" --mib {p.size} --touches {p.touches} --pattern {p.pattern} --seed {p.seed} --writes {p.writes}{file}"
             + (" --huge 1" if p.huge_pages else "")
-            + ' "$group/memory.stat" /proc/vmstat\n'
+            + ' "$group/memory.stat" /proc/vmstat || {\n'
+            + KILLED
         )
 
     def seconds(self, parameters: PressureParameters) -> float:
@@ -161,13 +162,20 @@ echo {limit}M >"$group/memory.max"
 """
 """The group is there before the swap, so that what fails restores what is there. `restore` grows at its front."""
 
+KILLED = """\
+status=$?
+if grep -q '^oom_kill [1-9]' "$group/memory.events"; then echo "the kernel killed kpress for lack of memory" >&2; fi
+exit $status
+}
+"""
+
 CLUSTER = """\
 restore="echo $(cat /proc/sys/vm/page-cluster) >/proc/sys/vm/page-cluster; $restore"
 echo {pages} >/proc/sys/vm/page-cluster
 """
 
 DISK = """\
-fallocate -l {mib}M "$KDUEL_SCRATCH/swap"
+fallocate -l {mib}M "$KDUEL_SCRATCH/swap" || {{ echo "the scratch disk has no room for {mib} MiB of swap" >&2; exit 1; }}
 chmod 600 "$KDUEL_SCRATCH/swap"
 mkswap "$KDUEL_SCRATCH/swap" >&2
 swapon -p 32767 "$KDUEL_SCRATCH/swap"
