@@ -57,6 +57,8 @@ class Real:
     """Packages that the disk has besides."""
     more: tuple[str, ...] = ()
     """Further words for QEMU."""
+    boot_index = 0
+    """Place of its disk among what QEMU boots from; a kernel in `more` takes 0."""
     forwarded: tuple[int, ...] = ()
     """Ports of loopback that lead to the same ones of the machine."""
 
@@ -106,7 +108,7 @@ class Real:
                 f"file:{self.place / 'serial.log'}",
             ),
             *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
-            *("-device", "nvme,drive=disk,serial=1,bootindex=0"),
+            *("-device", f"nvme,drive=disk,serial=1,bootindex={self.boot_index}"),
             *("-netdev", f"user,id=net{forwards}"),
             *("-device", "virtio-net-pci,netdev=net"),
             *self.more,
