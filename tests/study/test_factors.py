@@ -77,6 +77,12 @@ def test_factors_that_cannot_be_meant_are_errors_with_a_remedy(text: str, said: 
     assert said in caught.value.message and "made.toml" in caught.value.message and caught.value.remedy
 
 
+def test_a_fraction_without_factors_is_an_error() -> None:
+    pair = '[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n'
+    with pytest.raises(InputError, match="no factor"):
+        study(f'{HEAD}{pair}[design]\nfraction = 2\n[[benchmark]]\nuse = "perf-sched-pipe"\n')
+
+
 def test_the_remedy_for_too_many_cells_is_a_fraction_that_works() -> None:
     many = "".join(factor(f"f{n}", f'{{ off = {{}}, on = {{ cmdline = "f{n}" }} }}') for n in range(9))
     found = study(HEAD + KERNELS + many + "[design]\nfraction = 32\n" + JOB + COMMAND)

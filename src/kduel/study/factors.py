@@ -86,6 +86,11 @@ def cross(
     if "kernel" not in sets or not read:
         contenders = read_contenders(tables, origin)
         if not read:
+            if design.fraction != 1:
+                raise InputError(
+                    f"{origin}: design.fraction is {design.fraction}, and there is no factor to leave cells out of",
+                    "Add [[factor]] tables, or leave the table [design] out.",
+                )
             return Crossing(contenders, [], {})
         bases = [set_keys(contender) for contender in contenders]
     else:
