@@ -84,7 +84,7 @@ class Benchmark(ABC, Generic[P]):
     """A command with a parser; its `Parameters`, the argument of the class, have the program's own defaults.
 
     A simple one needs no more than its attributes and a `script`: with `declared_metrics` and `patterns` the inherited
-    `metrics` and `parse` suffice. docs/architecture.md has an example.
+    `metrics` and `parse` suffice. docs/plugins.md has an example.
     """
 
     name: ClassVar[str]

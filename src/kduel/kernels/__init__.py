@@ -64,6 +64,7 @@ class KernelSource(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    """One line: the form of a specification, a colon and a space, and what it means."""
 
     @abstractmethod
     def accepts(self, spec: str) -> bool:
@@ -82,12 +83,12 @@ class KernelSource(ABC):
 
 def resolve(spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = "") -> Kernel:
     """The kernel that `spec` means, from whichever source accepts it. Raises InputError where none does."""
-    for source in plugins("kernels").values():
+    sources = plugins("kernels").values()
+    for source in sources:
         if source.accepts(spec):
             found: Kernel = source.resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
             return found
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
-        "Give debian:VERSION, fedora:RELEASE, opensuse:RELEASE, arch:PACKAGE, ubuntu:RELEASE, debian-source:VERSION, tree:DIR, host, "
-        "a vmlinuz or bzImage file, .deb or .rpm files; see `kduel kernels --help`.",
+        f"Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list kernels` explains each.",
     )

@@ -9,7 +9,7 @@ The rules that all parsers share:
 - A unit is recognised, or the number is refused.
 - What stands there twice, or contradicts another figure of the output, is refused.
 
-What a metric may be at all is its own `least` and `most`: `kduel.benchmarks.checked` sees to that.
+What a metric may be at all is its own `least` and `most`: `kduel.benchmarks.check_values` sees to that.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ from kduel.judge.verdict.wording import (
 )
 
 UNPAIRED_EDITION = 1
-"""There is one look, and no order: of the rule's editions only the fewest values matter, which are five, however many
-comparisons there are. Published data are seldom more, and nobody can add to them."""
+"""There is one look, and no order: of an edition only `fewest_pairs` and `equivalent_from` matter. By the first, five values
+are the fewest, however many comparisons there are. Published data are seldom more, and nobody can add to them."""
 
 
 class Estimate(NamedTuple):

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 BOOKKEEPING = {
     "family_index",
@@ -68,7 +68,7 @@ class GoogleBenchmark(ForeignFormat):
                 continue
             seen[name] = seen.get(name, 0) + 1
             for metric, unit, better in entry_metrics(path, place, entry):
-                value = number(path, place, metric, entry[metric])
+                value = json_number(path, place, metric, entry[metric])
                 least = 0.0 if metric in TIMES else None
                 yield ForeignRow(arm, seen[name], name, metric, unit, better, value, place, least=least)
         if aggregates and not seen:

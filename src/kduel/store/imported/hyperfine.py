@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 
 class HyperfineResult(Struct):
@@ -65,7 +65,7 @@ class Hyperfine(ForeignFormat):
                     "peak_memory",
                     "B",
                     "lower",
-                    number(path, place, "memory", size),
+                    json_number(path, place, "memory", size),
                     place,
                     "max",
                     least=0.0,

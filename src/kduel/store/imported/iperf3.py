@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_documents, location_text, number
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_documents, json_number, location_text
 
 
 class Sum(Struct):
@@ -87,7 +87,7 @@ class Iperf3(ForeignFormat):
                 if value is not None:
                     yield ForeignRow(
                         str(contender), trials[name], name, metric, unit, better,  # type: ignore[arg-type]
-                        number(path, place, metric, value), place,
+                        json_number(path, place, metric, value), place,
                         "mean" if metric == "throughput" else "value", least=0.0, aspect=aspect or None,  # type: ignore[arg-type]
                     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 MODES = {"thrpt": "throughput", "avgt": "average_time", "sample": "sampled_time", "ss": "single_shot_time"}
 
@@ -122,10 +122,10 @@ def weighted_values(metric: JmhMetric) -> list[list[tuple[Any, Any]]]:
 
 def mean(path: Path, place: str, pairs: list[tuple[Any, Any]]) -> float:
     """The weighted mean. Raises InputError where a value is no number, or there is none."""
-    count = sum(number(path, place, "a count", weight) for _, weight in pairs)
+    count = sum(json_number(path, place, "a count", weight) for _, weight in pairs)
     if not pairs or any(weight < 1 for _, weight in pairs):
         raise InputError(f"{location_text(path, place)} has a fork without values", "Export it again, unabridged.")
-    return sum(number(path, place, "a value", value) * float(weight) for value, weight in pairs) / count
+    return sum(json_number(path, place, "a value", value) * float(weight) for value, weight in pairs) / count
 
 
 PLUGIN = Jmh()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 SOURCE = "stats_source"
 MONITORS = re.compile(
@@ -55,7 +55,7 @@ class Lkp(ForeignFormat):
             better: Better = "higher" if HIGHER.fullmatch(metric) else "lower" if LOWER.fullmatch(metric) else "none"
             for trial, value in enumerate(values, 1):
                 yield ForeignRow(
-                    str(contender), trial, benchmark, metric, "", better, number(path, key[:80], "a value", value), key[:80],
+                    str(contender), trial, benchmark, metric, "", better, json_number(path, key[:80], "a value", value), key[:80],
                     numbered=True,
                 )  # fmt: skip
         if left_out:

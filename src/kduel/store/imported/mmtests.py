@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better, Statistic
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 from kduel.store.imported.values_csv import NUMBER
 
 PROGRAM = "extract-mmtests.pl --print-json of one kernel (-n NAME)"
@@ -62,7 +62,7 @@ class Mmtests(ForeignFormat):
         for operation, iterations in module.data.items():
             place = f"operation {operation[:80]!r}"
             samples = [
-                [number(path, place, "a value", as_number(value)) for value in one.values] if one else []
+                [json_number(path, place, "a value", as_number(value)) for value in one.values] if one else []
                 for one in iterations
             ]
             values = samples[0] if single else [fmean(values) if values else None for values in samples]

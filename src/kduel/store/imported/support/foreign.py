@@ -176,7 +176,7 @@ def check_complete(path: Path, where: int | str, complete: bool, sign: str) -> N
         )
 
 
-def number(path: Path, where: int | str, what: str, value: object) -> float:
+def json_number(path: Path, where: int | str, what: str, value: object) -> float:
     """A number of a JSON file. Raises InputError for anything else, and for one that is beyond all bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{location_text(path, where)}: {what} is {value!r:.80}, not a number", "Export it again.")
