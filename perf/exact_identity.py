@@ -2,10 +2,10 @@
 own addresses not random, another environment, another directory); two at once; on a busy host; with QEMU stopped and
 continued all the time; and with its monitor polled without pause.
 
-    python perf/exact_identity.py [--short] [--suite exact-sharing] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
+    python perf/exact_identity.py [--short] [--suite exact-sharing|exact-applications] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
 
-Runs the suite exact, or exact-sharing (the lines that two CPUs share); with --short some of its operations, in exact-sharing under
-one condition. Prints a line per boot with a hash over all files that the guest left (values, environment, console up to the
+Runs the suite exact, exact-sharing (the lines that two CPUs share) or exact-applications (requests); with --short some of its
+operations, in exact-sharing and exact-applications under one condition. Prints a line per boot with a hash over all files that the guest left (values, environment, console up to the
 script's end), and a table at the end. All boots of a kernel must have one hash. Takes about an hour on 2 CPUs.
 
 With --keep the lines are added to DIR/boots.tsv and the table is of all that are there, so that many boots can be made in parts: no
@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import hostile
 from msgspec import structs
 
+from kduel.benchmarks.request import APPLICATIONS
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
 from kduel.guest.repetition import fingerprint, trial_contents
@@ -54,6 +55,7 @@ SHORT = {
         "clone-threads", "mmap-threads", "fault-anonymous-threads", "rename-processes-directory",
         "epoll-10-processes-common", "fault-anonymous-against-mmap-threads",
     ),
+    "exact-applications": tuple(APPLICATIONS),
 }  # fmt: skip
 ADDRESSES_NOT_RANDOM = 0x0040000
 """ADDR_NO_RANDOMIZE of personality(2)."""
@@ -104,7 +106,7 @@ def hash_of(directory: Path) -> str:
 def shortened(study: Study, suite: str) -> Study:
     """Less of the same."""
     steps = [step for step in study.steps if step.label in SHORT[suite]]
-    if suite == "exact-sharing":
+    if suite != "exact":
         steps = [structs.replace(step, parameters={**step.parameters, "conditions": 0}) for step in steps]
     return structs.replace(study, steps=steps)
 

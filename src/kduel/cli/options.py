@@ -134,13 +134,16 @@ def list_operations(ctx: click.Context, _param: click.Parameter, given: str) -> 
     """`--benchmark help` prints what there is, and ends."""
     if given != "help" or ctx.resilient_parsing:
         return given
+    from kduel.benchmarks.request import APPLICATIONS
     from kduel.benchmarks.support.operations import ABOUT, GROUPS
 
-    width = max(map(len, ABOUT))
-    for group, names in GROUPS.items():
+    requests = {name: f"one request: {one.about}" for name, one in APPLICATIONS.items()}
+    about = ABOUT | requests
+    width = max(map(len, about))
+    for group, names in {**GROUPS, "applications": tuple(requests)}.items():
         click.echo(f"{group}:")
         for name in names:
-            click.echo(f"  {name:{width}}  {ABOUT[name]}")
+            click.echo(f"  {name:{width}}  {about[name]}")
     click.echo(
         f"besides:\n  {'boot':{width}}  the kernel's start until init, on the exact machine: minutes, and 2 GB of memory"
     )
@@ -154,8 +157,8 @@ benchmark_option = click.option(
     metavar="NAME",
     is_eager=True,
     callback=list_operations,
-    help="An operation of kbench, such as pipe or null-call (`-b help` lists them); for a timed RUN any of its steps or "
-    "benchmarks.",
+    help="An operation of kbench or an application's request, such as pipe or redis-get (`-b help` lists them); for a timed RUN "
+    "any of its steps or benchmarks.",
 )
 run_argument = click.argument("run", type=NamedPath(), metavar="RUN", shell_complete=complete_runs)
 machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."

@@ -24,6 +24,9 @@ from msgspec import Meta, structs
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT
 from kduel.benchmarks.kbench import PLUGIN as KBENCH
+from kduel.benchmarks.request import PLUGIN as REQUEST
+from kduel.benchmarks.request import PROGRAM as KREQUEST
+from kduel.benchmarks.request import SHARES
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
@@ -49,7 +52,7 @@ MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
-ROOT, PLUGIN_FILE, COUNTS, LINES = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@"
+ROOT, PLUGIN_FILE, COUNTS, LINES, SPENT = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@", "@SPENT@"
 """Stand for files in QEMU's arguments."""
 NOT_DETERMINISTIC = "not-deterministic"
 """Code of a void trial that its repetitions contradict."""
@@ -265,6 +268,9 @@ class IcountMachine(QemuMachine):
         if self.settings.cpus > 1:
             counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
             writes = {**writes, LINES: trial.into / SHARED_LINES}
+        elif f"/{KREQUEST}" in trial.script:
+            counting += f",shares={SPENT}"
+            writes = {**writes, SPENT: trial.into / SHARES}
         with confine.nameless(head + _archive(notes)) as initrd:
             done = run(
                 self.describe(trial.arm, initrd, None),
@@ -398,7 +404,7 @@ class Icount(MachineKind[IcountSettings]):
         several = settings.get("cpus", 1) != 1
         if benchmark == SHARING.name and not several:
             return "the cache lines that CPUs share take two CPUs at least (cpus = 2)"
-        if several and benchmark in (BOOT.name, KBENCH.name):
+        if several and benchmark in (BOOT.name, KBENCH.name, REQUEST.name):
             return "with several CPUs only shared cache lines are counted (benchmark sharing)"
         if benchmark == BOOT.name and settings.get("layouts"):
             return "the boot cannot be counted with layouts, in which the kernel's addresses are random"

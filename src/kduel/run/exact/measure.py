@@ -35,6 +35,8 @@ from kduel.store.documents import document_bytes
 BOOT_BENCHMARK = BOOT_PLUGIN.name
 COST_SCHEMA = 1
 """Schema of what `explain --cost --format json` writes."""
+NAMED_BY = {"kbench": "operation", "request": "application", BOOT_BENCHMARK: ""}
+"""The benchmarks that can be explained, and the parameter by which a step is known besides its label."""
 BOOT_REGION = 1
 """Region of the plug-in where it counts a boot."""
 
@@ -266,14 +268,12 @@ def counts_sharing(steps: Sequence[Step]) -> bool:
 
 
 def step_index(ready: Ready, benchmark: str) -> int:
-    """The study's step that is meant: by its label, or by kbench's operation. Raises InputError."""
+    """The study's step that is meant: by its label, by kbench's operation or by the application. Raises InputError."""
     steps = ready.study.steps
     for index, step in enumerate(steps):
-        if step.benchmark == "kbench" and benchmark in (step.label, step.parameters.get("operation")):
+        if step.benchmark in NAMED_BY and benchmark in (step.label, step.parameters.get(NAMED_BY[step.benchmark])):
             return index
-        if step.benchmark == BOOT_BENCHMARK and benchmark == step.label:
-            return index
-    known = [step.label for step in steps if step.benchmark in ("kbench", BOOT_BENCHMARK)]
+    known = [step.label for step in steps if step.benchmark in NAMED_BY]
     if not known:
         raise InputError(
             "no step of the study counts instructions",

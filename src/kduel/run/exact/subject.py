@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kduel.benchmarks.request import APPLICATIONS
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError, NotMeasuredError
@@ -39,6 +40,11 @@ KBENCH = """[[benchmark]]
 use = "kbench"
 mode = "exact"
 operation = {operation}
+primary = ["instructions"]
+"""
+REQUEST = """[[benchmark]]
+use = "request"
+application = {operation}
 primary = ["instructions"]
 """
 BOOT = "boot"
@@ -150,19 +156,20 @@ def find_subject(
 
 
 def check_operation(name: str) -> None:
-    """Raises InputError, with those that there are, for an operation that kbench does not know."""
-    known = (BOOT, *OPERATIONS[1:])
-    if name not in (BOOT, *OPERATIONS):
+    """Raises InputError, with those that there are, for what is neither an operation of kbench nor an application's request."""
+    known = (BOOT, *OPERATIONS[1:], *APPLICATIONS)
+    if name not in (OPERATIONS[0], *known):
         raise InputError(
             f"there is no operation {name!r} to count", f"{did_you_mean(name, known)}There are: {', '.join(known)}."
         )
 
 
 def operation_study(kernels: list[str], operation: str, machine: str = "") -> Study:
-    """A study of one kbench operation, or of the boot, in some kernels, on the exact machine. Raises InputError."""
+    """A study of one kbench operation, of an application's request, or of the boot, in some kernels, on the exact machine. Raises InputError."""
     check_operation(operation)
     same = len(set(kernels)) < len(kernels)
-    table = BOOT_TABLE if operation == BOOT else KBENCH.format(operation=f'"{operation}"')
+    table = BOOT_TABLE if operation == BOOT else REQUEST if operation in APPLICATIONS else KBENCH
+    table = table.format(operation=f'"{operation}"')
     text = STUDY + table + contender_tables(kernels, same)
     return assemble(parse_study(text, "explain"), text, "explain", machine=machine)
 

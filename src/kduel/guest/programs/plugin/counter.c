@@ -1,7 +1,8 @@
 /* A QEMU plug-in that counts the instructions of marked regions, by call chain and block of code, exactly.
  *
  * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), lines=on (adds which instructions
- * were the first to touch a cache line in an operation, from BEGIN to END, and how often), boot=ADDRESS (instead of all
+ * were the first to touch a cache line in an operation, from BEGIN to END, and how often), shares=FILE (how many instructions
+ * of user code and of the kernel each operation took, as lines of JSON, in the order of time), boot=ADDRESS (instead of all
  * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU; with functions=on the
  * boot is region 1, counted like others, and QEMU goes on). Without any, nothing is
  * counted. In all cases a preloaded guard (guard.c) is told when the vCPU is about to halt.
@@ -187,19 +188,38 @@ static void write_all(FILE *out) {
     fprintf(out, "end\n");
 }
 
-static void on_exit_(qemu_plugin_id_t id, void *data) {
-    (void)id, (void)data;
-    FILE *out = fopen(out_path, "w");
-    if (out) write_all(out);
+/* The newest visit is the first of the list. */
+static void write_shares(FILE *out, const struct visit *v) {
+    if (!v) return;
+    write_shares(out, v->next);
+    fprintf(out, "{\"region\":%u,\"operations\":[", v->id % REGIONS);
+    for (uint64_t i = 0; i < v->begins; i++)
+        fprintf(out, "%s[%llu,%llu]", i ? "," : "", (unsigned long long)v->shares[i][0], (unsigned long long)v->shares[i][1]);
+    fputs("]}\n", out);
+}
+
+static void write_shares_of_all(FILE *out) { write_shares(out, visits); }
+
+static void write_file(const char *path, void (*write)(FILE *)) {
+    if (!path) return;
+    FILE *out = fopen(path, "w");
+    if (out) write(out);
     if (!out || fclose(out)) {
-        perror(out_path);
+        perror(path);
         abort();
     }
+}
+
+static void on_exit_(qemu_plugin_id_t id, void *data) {
+    (void)id, (void)data;
+    write_file(out_path, write_all);
+    write_file(shares_path, write_shares_of_all);
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **words) {
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
+        else if (!strncmp(words[i], "shares=", 7)) shares_path = words[i] + 7;
         else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
         else if (!strcmp(words[i], "lines=on")) count_lines = true;
         else if (!strcmp(words[i], "functions=on")) boot_functions = true;
@@ -212,7 +232,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         fprintf(stderr, "kduel counter: needs a whole machine, one vCPU, x86_64 or aarch64\n");
         return 1;
     }
-    if (!out_path) {
+    if (!out_path && !shares_path) {
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_guarded_translation);
         return 0;
     }

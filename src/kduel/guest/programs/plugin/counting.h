@@ -77,6 +77,8 @@ static inline void account(uint64_t next) {
      * unless it goes on behind it, as after an access to a device or a string instruction of length 0. */
     if (next && next != began->ends[at - 1] && (at < began->insns || !completed)) insns--;
     if (!active || !insns) return;
+    share[began->kernel] += insns;
+    if (!out_path) return;
     struct tally *tally = began->last;
     if (!tally || tally->node != began_node || tally->insns != insns || tally->from != began_at ||
         tally->region != region)
@@ -89,6 +91,14 @@ static void enter_visit(void) {
     *visit = (struct visit){.next = visits, .id = visits_of[region] << VISIT_SHIFT | region};
     visits = visit;
     region = visit->id;
+}
+
+/* What the operation that ends took, by whose code it was; shares are kept in pieces of SHARES. */
+static void keep_share(void) {
+    enum { SHARES = 64 };
+    uint64_t at = visit->begins - 1;
+    if (at % SHARES == 0) visit->shares = need(realloc(visit->shares, (at + SHARES) * sizeof *visit->shares));
+    memcpy(visit->shares[at], share, sizeof share);
 }
 
 static void leave_visit(void) {
@@ -126,10 +136,12 @@ static void on_marker(unsigned vcpu, void *data) {
     (void)vcpu;
     struct marker *marker = data;
     account(0);
+    if (active && shares_path) keep_share();
     active = marker->what == BEGIN && region;
     if (active) {
         if (!visit) enter_visit();
         visit->begins++;
+        memset(share, 0, sizeof share);
         begin_operation();
     }
     if (marker->what == SELECT && !visit && region < REGIONS - 1) region++;

@@ -52,6 +52,7 @@ struct visit {
     struct visit *next;
     uint32_t id;
     uint64_t begins;
+    uint64_t (*shares)[2]; /* of each operation: instructions of user code, of the kernel */
 };
 /* How often the instruction at `pc` was the first in an operation to touch a cache line. */
 struct touch {
@@ -71,7 +72,7 @@ struct marker {
 enum { BEGIN, END, SELECT, RESET, NO_MARKER };
 enum { READS = 1, WRITES = 2 };
 
-static const char *out_path;
+static const char *out_path, *shares_path;
 static bool disassemble, count_lines, x86, boot_functions;
 static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
@@ -91,6 +92,7 @@ static struct stack *current_stack;
 static struct block *began;
 static uint32_t began_at, region;
 static uint64_t counted; /* at the last account */
+static uint64_t share[2]; /* of the present operation: instructions of user code, of the kernel */
 static bool accessed;    /* whether the last instruction of the block that began has had its access */
 static bool active, in_kernel;
 
