@@ -52,7 +52,7 @@ Name = Literal["redis-get", "redis-set", "nginx-kept", "nginx-new", "sqlite-comm
 
 
 def in_memory(service: Service) -> Service:
-    """The same with its files in memory: the machine icount has no disk."""
+    """A service whose files are in memory: the machine icount has no disk."""
     return structs.replace(service, scratch=False)
 
 
