@@ -17,7 +17,8 @@ from kduel.store.imported.support.store import the_format
 __all__ = ["FORMATS", "SAMPLES", "Sample", "finding", "mutate", "swollen"]
 FIXTURES = Path(__file__).parents[1] / "store/imported/fixtures"
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
-PLACE = Path(tempfile.mkdtemp(prefix="kduel-imports-"))
+TEMPORARY = tempfile.TemporaryDirectory(prefix="kduel-imports-")
+PLACE = Path(TEMPORARY.name)
 
 
 class Sample:

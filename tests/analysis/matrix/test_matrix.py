@@ -433,7 +433,7 @@ def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Resul
     assert "a linear growth is not excluded" in text
     assert "cpu: involuntary + voluntary switches" in text
     assert "cpu: user + system, s" in text
-    assert "All 108 verdicts of the matrix are exploratory" in text
+    assert "The 108 verdicts of the matrix have an error rate of their own" in text
     results = crossed()
     results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
     assert "This run is no matrix" in report_format("matrix").render(results)

@@ -130,6 +130,8 @@ def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
         )
         if len(scale) < 2:
             continue
+        named = {name for one in group for name in (*one.factors, *one.at)} - {factor, *main.factors}
+        averaged = f", on average over {' and '.join(sorted(named))}" if named else ""
         clear = [(value, result) for value, result in scale if matters(result)]
         crossed = len(said)
         for (low, before), (high, after) in itertools.pairwise(clear):
@@ -140,11 +142,12 @@ def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
                 )
         if len(said) == crossed and clear and len({result.word for _, result in clear}) == 1:
             word = clear[0][1].word
+            where = ", ".join(plain_number(value) for value, _ in clear)
             said.append(
                 f"no crossing is shown over {factor} {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}: "
-                f"{main.levels[0]} is {word} at {', '.join(plain_number(value) for value, _ in clear)}, elsewhere equivalent or undecided"
+                f"{main.levels[0]} is {word} at {where}, elsewhere equivalent or undecided{averaged}"
                 if len(clear) < len(scale)
-                else f"{main.levels[0]} is {word} at every {factor} from {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}"
+                else f"{main.levels[0]} is {word} at every {factor} measured ({where}){averaged}"
             )
     return [visible(line, 1000) for line in said]
 

@@ -49,8 +49,8 @@ def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
             "instructions, in which background work of the kernel may fall into any cell."
         )
     return (
-        f"All {len(matrix.judged)} verdicts of the matrix are exploratory: of the differences called, about one in twenty "
-        "is expected to be chance (Benjamini and Hochberg over the whole matrix)."
+        f"The {len(matrix.judged)} verdicts of the matrix have an error rate of their own: of the differences called, about "
+        "one in twenty is expected to be chance (Benjamini and Hochberg over the whole matrix)."
     )
 
 

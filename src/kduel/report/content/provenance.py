@@ -91,6 +91,8 @@ def when(results: Results) -> str:
         said += f"; measured {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else "; date not stated"
     elif days:
         said = f"Measured {visible(' to '.join(dict.fromkeys((days[0], days[-1]))))} by {version}"
+    elif results.trials:
+        said = f"Date of measurement not known; {version}"
     else:
         said = f"Not measured yet, by {version}"
     return f"{said}; checksum {visible(study.checksum[:12])}" if study.checksum else said
