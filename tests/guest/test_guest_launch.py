@@ -320,6 +320,14 @@ def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path, monkeypatch
     assert not list((tmp_path / "cache/probe").iterdir())
 
 
+def test_the_probe_tells_what_its_guest_said_last(tmp_path: Path) -> None:
+    image = tiny.kernel(tmp_path / "kernel", tiny.say(b"one\nKernel panic\n") + tiny.POWER_OFF)
+    reason = probe._try(image, Path("/bin/true"), "tcg", 60).reason
+    assert "QEMU ended" in reason and reason.endswith("its console ended with 'Kernel panic'")
+    image = tiny.kernel(tmp_path / "silent", tiny.POWER_OFF)
+    assert probe._try(image, Path("/bin/true"), "tcg", 60).reason.endswith("its console stayed empty")
+
+
 @pytest.mark.parametrize("emulated", ["boots", "begins to boot"])
 def test_a_kvm_that_failed_on_a_busy_host_is_tried_longer_and_again_later(tmp_path, monkeypatch, emulated):
     tried: list[tuple[str, float]] = []

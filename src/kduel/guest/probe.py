@@ -118,5 +118,7 @@ def _try(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> Verdi
             return Verdict(True)
         booting = any("Linux version" in line for line in lines)
         told = done.stderr.strip().splitlines()
-        what = f"within {seconds:g} s" if done.ended != "off" else f"(QEMU ended: {told[0] if told else 'silently'})"
-        return Verdict(False, f"/dev/kvm is there, but a tiny guest did not boot {what}", booting=booting)
+        what = f"within {seconds:g} s" if done.ended != "off" else f"(QEMU ended: {told[-1] if told else 'silently'})"
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        said = f"; its console ended with {last[:200]!r}" if last else "; its console stayed empty"
+        return Verdict(False, f"/dev/kvm is there, but a tiny guest did not boot {what}{said}", booting=booting)
