@@ -18,6 +18,7 @@ from made_kernels import bzimage, deb, elf, kernel_files, module, vmlinux
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
+from kduel.core.plugins import plugins
 from kduel.kernels import Kernel, host, resolve
 
 RELEASE = "6.8.0-mine"
@@ -176,6 +177,7 @@ class TestImages:
             get("6.12", cache)
 
     def test_not_readable(self, cache: Cache) -> None:
+        plugins("kernels")  # Imported as the user who may read this checkout.
         user = os.geteuid()
         # A directory that anybody may enter: those of pytest are root's alone where root calls it.
         with tempfile.TemporaryDirectory() as place:
