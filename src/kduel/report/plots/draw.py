@@ -71,7 +71,7 @@ def signed_tick(value: float) -> str:
 
 def percent(share: float) -> str:
     """A share as an attribute: `43.2%`."""
-    return f"{100 * share:.4g}%"
+    return f"{100 * share:.3g}%"
 
 
 def class_attribute(kind: str) -> Markup:
