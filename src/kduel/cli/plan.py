@@ -12,6 +12,7 @@ from kduel.cli.completions import complete_runs
 from kduel.cli.options import NamedPath, alpha_option, format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
+from kduel.core.format import duration
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
     for cost in costs:
         lines.append(
             f"{cost_name(cost):{width}}  {cost.pairs:>5} {cost.spread_pct:>7.2f}% {format_count(cost.no_difference):>9}"
-            f" {format_count(cost.no_difference_safe):>10} {format_count(cost.delta_difference):>11} {format_count(cost.interaction):>11} {format_count(cost.seen_effect):>9} {duration(cost.seconds):>9}"
+            f" {format_count(cost.no_difference_safe):>10} {format_count(cost.delta_difference):>11} {format_count(cost.interaction):>11} {format_count(cost.seen_effect):>9} {time_of(cost.seconds):>9}"
             f" {cost.delta_reached_pct:>17.2f} %"
         )
     hopeless = [cost for cost in costs if cost.no_difference is None or cost.no_difference > HOPELESS]
@@ -250,13 +251,9 @@ def format_count(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def duration(seconds: float | None) -> str:
-    """A duration for people."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+def time_of(seconds: float | None) -> str:
+    """A duration; `unknown` where there is none."""
+    return "unknown" if seconds is None else duration(seconds)
 
 
 def division_lines(division: list[Division]) -> list[str]:
@@ -272,7 +269,7 @@ def division_lines(division: list[Division]) -> list[str]:
         if part.best_iterations is not None:
             line += f"; {part.best_iterations} iteration(s) a boot serve best"
             if part.blocks is not None:
-                line += f", with {part.blocks:,} blocks, {duration(part.seconds)}"
+                line += f", with {part.blocks:,} blocks, {time_of(part.seconds)}"
         lines.append(line + ".")
     if division[0].best_iterations is None:
         lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is printed.")
@@ -319,4 +316,4 @@ def spending(one: Allocation) -> str:
     """`4 slices of each step, 12 blocks, 9 min`."""
     from kduel.core.text import plural
 
-    return f"{plural(one.slices, 'slice')} of each step that is cut, {plural(one.blocks, 'block')}, {duration(one.seconds)}"
+    return f"{plural(one.slices, 'slice')} of each step that is cut, {plural(one.blocks, 'block')}, {time_of(one.seconds)}"

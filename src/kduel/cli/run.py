@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.exact_first import exact_first_option
-from kduel.cli.execute import RunRequest, carry_out
+from kduel.cli.execute import RunRequest, carry_out, describe_plan
 from kduel.cli.futility import Choice, futility_option
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
@@ -82,6 +82,9 @@ EXACT_MACHINE = "icount"
     metavar="NAME=V1,V2,...",
     help="Vary a parameter of the benchmarks that have it, or a key of the contenders, over these values: a factor; repeatable.",
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Show contenders, steps, number of trials and their time; begin nothing."
+)
 @exact_first_option
 @offline_option
 @futility_option
@@ -106,6 +109,7 @@ def command(
     layouts: int | None,
     single: bool,
     sweep: tuple[str, ...],
+    dry_run: bool,
     exact_first: bool | None,
     offline: bool,
     futility: Choice | None,
@@ -165,6 +169,11 @@ def command(
         delta=delta,
         single=single,
     )
+    if dry_run:
+        from kduel.cli.dry_run import describe
+
+        click.echo(describe(study, describe_plan(study)), nl=False)
+        return
     request = RunRequest(
         study=study,
         out=out,

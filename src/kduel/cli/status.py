@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from kduel.cli.options import format_option, run_argument
 from kduel.cli.output import emit, emit_json
+from kduel.core.format import duration
 
 if TYPE_CHECKING:
     from kduel.store.run_lock import Holder
@@ -301,11 +302,3 @@ def trials_kept(number: int) -> str:
     from kduel.core.text import plural
 
     return f"{plural(number, 'complete trial')} {'is' if number == 1 else 'are'} kept"
-
-
-def duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours."""
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -270,3 +270,12 @@ def plain_number(value: float) -> str:
 def parameter_text(value: Any) -> str:
     """A benchmark's parameter."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def duration(seconds: float) -> str:
+    """A duration in hours, minutes or seconds: `2.5 h`, `14 min`, `7.3 s`."""
+    if seconds >= 7200:
+        return f"{seconds / 3600:,.1f} h"
+    if seconds >= 120:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

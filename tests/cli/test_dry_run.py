@@ -1,0 +1,46 @@
+"""`kduel run --dry-run`: nothing is fetched, booted or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kduel.cli.run import command
+
+STUDY = """[study]
+name = "short"
+[settle]
+mode = "fixed"
+seconds = 3
+[blocks]
+fixed = 7
+[[contender]]
+kernel = "debian:6.1"
+[[contender]]
+kernel = "debian:6.12"
+[[benchmark]]
+use = "sysbench-cpu"
+time = 5
+primary = ["events-per-second"]
+"""
+
+
+def test_a_dry_run_tells_trials_and_time_and_begins_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "study.toml").write_text(STUDY)
+    done = CliRunner().invoke(command, ["study.toml", "--dry-run"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "debian-6.12: debian:6.12" in done.output and "events-per-second" in done.output
+    # 5 s of sysbench and 3 of settling, in 2 trials a block.
+    assert "7 blocks: at most 14 trials, each 8.0 s or longer; all together 112 s or longer." in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_a_dry_run_refuses_what_a_run_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("time = 5", "tme = 5"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["study.toml", "--dry-run"])
+    assert done.exit_code != 0 and "tme" in str(done.exception)
