@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from click.testing import CliRunner
 
+from kduel.benchmarks.request import APPLICATIONS
 from kduel.benchmarks.support.operations import ABOUT
 from kduel.cli.explain import command, find_in_modules, not_executed_error
 from kduel.core.errors import HostError, InputError
@@ -90,9 +91,10 @@ def test_help_lists_the_operations_with_what_they_do() -> None:
     done = CliRunner().invoke(command, ["a", "b", "-b", "help"])
     assert done.exit_code == 0
     lines = [line.split(maxsplit=1) for line in done.output.splitlines() if line.startswith("  ")]
+    requests = {name: f"one request: {one.about}" for name, one in APPLICATIONS.items()}
     assert {name: about for name, about in lines if name != "boot"} == {
         name: about for name, about in ABOUT.items() if name != "empty"
-    }
+    } | requests
     assert "2 GB" in dict(lines)["boot"]  # type: ignore[arg-type]
 
 
