@@ -14,7 +14,7 @@ from kduel.judge.verdict.headline import headline
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 
-RULE = Rule(max_blocks=40)
+RULE = Rule.of_edition(2, max_blocks=40)
 
 
 def drifting(*shifts: tuple[int, float], seed: int = 3) -> Samples:

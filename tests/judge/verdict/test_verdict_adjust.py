@@ -98,7 +98,11 @@ def test_the_order_enters_the_interval_from_ten_pairs_on_or_at_the_last_look() -
         half = stats.t.isf(0.025, freedom) * error
         assert result.effect_pct == pytest.approx(100 * math.expm1(mean))
         assert result.ci_low_pct == pytest.approx(100 * math.expm1(mean - half))
-    assert (Rule().adjusts_from, Rule.fixed_blocks(9).adjusts_from, Rule.fixed_blocks(5).adjusts_from) == (10, 9, 7)
+    assert (
+        Rule.of_edition(2).adjusts_from,
+        Rule.fixed_blocks(9).adjusts_from,
+        Rule.fixed_blocks(5).adjusts_from,
+    ) == (10, 9, 7)
     first = only(samples, Rule.fixed_blocks(12, edition=1))
     logs = logs_of(samples)
     assert first.effect_pct == pytest.approx(100 * math.expm1(logs.mean())), "the first edition knows no order"
@@ -110,7 +114,7 @@ def test_a_place_effect_costs_nothing_with_ten_pairs_and_more() -> None:
     slower = [value * (1.2 if after else 1) for value, after in zip(samples.values["B"], second, strict=True)]  # type: ignore[operator]
     other = [value * (1 if after else 1.2) for value, after in zip(samples.values["A"], second, strict=True)]  # type: ignore[operator]
     struck = msgspec.structs.replace(in_order(samples, second), values={"A": other, "B": slower})
-    result, calm = only(struck, Rule()), only(in_order(samples, second), Rule())
+    result, calm = only(struck, Rule.of_edition(2)), only(in_order(samples, second), Rule.of_edition(2))
     assert result.effect_pct == pytest.approx(calm.effect_pct) and result.ci_low_pct == pytest.approx(calm.ci_low_pct)
     assert result.verdict == "faster"
     assert only(struck, Rule.of_edition(1)).verdict == "undecided"
@@ -118,16 +122,16 @@ def test_a_place_effect_costs_nothing_with_ten_pairs_and_more() -> None:
 
 def test_there_is_no_verdict_while_all_pairs_have_one_order() -> None:
     samples = noisy(1, 0.5, 0.001, 8)
-    result = only(in_order(samples, np.ones(8, dtype=bool)), Rule())
+    result = only(in_order(samples, np.ones(8, dtype=bool)), Rule.of_edition(2))
     assert (result.verdict, result.confounded) == ("undecided", True)
     assert "had the same order" in result.told
     mixed = np.array([1, 1, 1, 1, 1, 0, 1, 1], dtype=bool)
-    decided = only(in_order(samples, mixed), Rule())
+    decided = only(in_order(samples, mixed), Rule.of_edition(2))
     assert (decided.verdict, decided.decided_at) == ("faster", 6), "the first block in the other order"
     assert only(in_order(samples, np.ones(8, dtype=bool)), Rule.of_edition(1)).verdict == "faster"
-    assert only(samples, Rule()).verdict == "faster", "where no order is known none can be asked for"
+    assert only(samples, Rule.of_edition(2)).verdict == "faster", "where no order is known none can be asked for"
     exploratory = msgspec.structs.replace(in_order(samples, np.ones(8, dtype=bool)), primary=False)
-    assert only(exploratory, Rule()).verdict == "undecided"
+    assert only(exploratory, Rule.of_edition(2)).verdict == "undecided"
 
 
 def test_three_contenders_are_adjusted_by_the_distance_of_their_places() -> None:
@@ -158,7 +162,7 @@ def with_host(seed: int, wait: str = "wait", missing: bool = False) -> Samples:
 
 def test_a_declared_covariate_of_the_host_explains_noise() -> None:
     samples = with_host(1)
-    without, declared = only(samples, Rule()), only(samples, Rule(covariates=("wait",)))
+    without, declared = only(samples, Rule.of_edition(2)), only(samples, Rule.of_edition(2, covariates=("wait",)))
     assert (without.verdict, declared.verdict) == ("undecided", "equivalent")
     host = samples.covariates["wait"]
     mean, _ = regression(logs_of(samples), np.subtract(host["B"], host["A"]))  # type: ignore[arg-type]
@@ -166,11 +170,11 @@ def test_a_declared_covariate_of_the_host_explains_noise() -> None:
 
 
 def test_a_covariate_counts_only_if_it_was_declared_and_is_complete() -> None:
-    plainly = only(with_host(1), Rule())
+    plainly = only(with_host(1), Rule.of_edition(2))
     for samples, rule in (
-        (with_host(1, wait="other"), Rule(covariates=("wait",))),
-        (with_host(1, missing=True), Rule(covariates=("wait",))),
-        (msgspec.structs.replace(with_host(1), covariates={}), Rule(covariates=("wait",))),
+        (with_host(1, wait="other"), Rule.of_edition(2, covariates=("wait",))),
+        (with_host(1, missing=True), Rule.of_edition(2, covariates=("wait",))),
+        (msgspec.structs.replace(with_host(1), covariates={}), Rule.of_edition(2, covariates=("wait",))),
     ):
         assert only(samples, rule).ci_low_pct == plainly.ci_low_pct
 
@@ -179,5 +183,5 @@ def test_few_covariates_may_be_declared() -> None:
     from kduel.core.errors import InputError
 
     with pytest.raises(InputError, match="covariates"):
-        Rule(covariates=tuple("abcd"))
-    assert Rule(covariates=tuple("abc")[:MOST_COVARIATES])
+        Rule.of_edition(2, covariates=tuple("abcd"))
+    assert Rule.of_edition(2, covariates=tuple("abc")[:MOST_COVARIATES])

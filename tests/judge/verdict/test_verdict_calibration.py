@@ -20,7 +20,7 @@ from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, resample
 from kduel.judge.verdict.rule import Rule
 from kduel.study.orders import reversed_orders
 
-RULE = Rule()
+RULE = Rule.of_edition(2)
 WIDE = 4.2
 """Per cent; too wide for "equivalent" to hide false alarms."""
 ALIKE = [name for name in NAMES if name not in DIFFERING and name not in ("missing", "sharp")]
@@ -96,7 +96,7 @@ def test_false_equivalence_at_delta(name: str, sign: int) -> None:
 def test_rare_slow_modes_are_called_equivalent_only_while_none_was_seen() -> None:
     """One boot in ten of the contender is 20 % slower. A run that another metric keeps going to its twenty blocks
     calls that equivalent in the 12 % in which no slow boot came (.9**20), not in the 35 % of the first ten blocks."""
-    one = Rule(first_look=20)
+    one = Rule.of_edition(2, first_look=20)
     whole = simulate(one, made_up("rare-10", 0.7), runs=8000)
     assert whole.equivalent == pytest.approx(0.9**20, abs=0.012)
     ended = simulate(RULE, made_up("rare-10", 0.7), runs=8000)
@@ -126,7 +126,7 @@ def test_family_wise_false_alarms_over_many_metrics(metrics: int, runs: int) -> 
 
 
 def test_without_the_split_seven_metrics_would_fail() -> None:
-    generous = Rule(alpha=0.349)
+    generous = Rule.of_edition(2, alpha=0.349)
     assert simulate(generous, made_up("normal", WIDE), runs=4000, metrics=7).any_difference > 0.15
 
 
@@ -142,7 +142,7 @@ def test_blocks_to_a_verdict() -> None:
 
 @pytest.mark.parametrize("host", [0.0, 0.3, 0.5, 0.7, 0.9])
 def test_a_covariate_of_the_host_costs_no_alpha(host: float) -> None:
-    rule = Rule(covariates=("wait",))
+    rule = Rule.of_edition(2, covariates=("wait",))
     outcome = simulate(rule, made_up("normal", WIDE), runs=12_000, host=host)
     assert held(outcome.any_difference, 12_000)
 
@@ -150,7 +150,7 @@ def test_a_covariate_of_the_host_costs_no_alpha(host: float) -> None:
 def test_a_covariate_that_explains_the_noise_saves_blocks() -> None:
     noise = made_up("normal", np.sqrt(2))
     before = simulate(Rule.of_edition(1), noise, runs=6000, plan=reversed_orders)
-    beside = simulate(Rule(covariates=("wait",)), noise, runs=6000, host=0.7)
+    beside = simulate(Rule.of_edition(2, covariates=("wait",)), noise, runs=6000, host=0.7)
     assert beside.blocks_mean < 0.85 * before.blocks_mean
     assert beside.equivalent > before.equivalent + 0.25
 
@@ -200,7 +200,7 @@ def test_simulation_and_judge_agree_run_by_run() -> None:
     """The simulated runs are judged as `judge` judges tables, orders and all."""
     from kduel.judge.verdict import calibrate
 
-    noise, rule = made_up("normal", 1.3), Rule(max_blocks=14)
+    noise, rule = made_up("normal", 1.3), Rule.of_edition(2, max_blocks=14)
     known = calibrate.plans(calibrate.orders, 2, 14, 1)
     drawn = calibrate.draw(noise, known, 0.8, 60, 1, None, np.random.default_rng(5))
     found = calibrate.at_once(rule, drawn)

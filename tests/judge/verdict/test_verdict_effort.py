@@ -25,7 +25,7 @@ from kduel.judge.verdict.sample_size import (
     variance_parts,
 )
 
-RULE = Rule()
+RULE = Rule.of_edition(2)
 
 
 def test_fewest_finds_the_first_that_is_enough() -> None:
@@ -44,26 +44,26 @@ def test_detectable_falls_with_more_pairs() -> None:
 
 def test_planned_blocks_keep_their_promise() -> None:
     """A spread of 2.2 %: what `kduel plan` says is simulated with the rule itself."""
-    found = cost(compare([noisy(3, 0, 0.022, 400)], Rule(max_blocks=400))[0], 0.05, 60)
+    found = cost(compare([noisy(3, 0, 0.022, 400)], Rule.of_edition(2, max_blocks=400))[0], 0.05, 60)
     assert found is not None and found.no_difference is not None and found.delta_difference is not None
     assert found.seconds == 60 * found.no_difference
     noise = made_up("normal", found.spread_pct)
     for blocks in (found.no_difference, found.no_difference_safe or 0):
-        outcome = simulate(Rule(max_blocks=blocks), noise, 0, runs=2000)
+        outcome = simulate(Rule.of_edition(2, max_blocks=blocks), noise, 0, runs=2000)
         assert outcome.equivalent + outcome.any_difference > 0.8
-    assert simulate(Rule(max_blocks=found.no_difference), noise, 0, runs=2000).equivalent == pytest.approx(
-        0.8, abs=0.06
-    )
-    assert simulate(Rule(max_blocks=found.delta_difference), noise, 1, runs=2000).higher == pytest.approx(
-        0.8, abs=0.06
-    )
-    wide = Rule(delta_pct=found.delta_reached_pct, max_blocks=400)
+    assert simulate(
+        Rule.of_edition(2, max_blocks=found.no_difference), noise, 0, runs=2000
+    ).equivalent == pytest.approx(0.8, abs=0.06)
+    assert simulate(
+        Rule.of_edition(2, max_blocks=found.delta_difference), noise, 1, runs=2000
+    ).higher == pytest.approx(0.8, abs=0.06)
+    wide = Rule.of_edition(2, delta_pct=found.delta_reached_pct, max_blocks=400)
     assert simulate(wide, noise, 0, runs=1000).equivalent == pytest.approx(0.8, abs=0.07)
 
 
 def test_a_small_pilot_is_told_to_be_careful() -> None:
     small = cost(compare([noisy(3, 0, 0.02, 6)], RULE)[0], 0.05)
-    large = cost(compare([noisy(3, 0, 0.02, 200)], Rule(max_blocks=200))[0], 0.05)
+    large = cost(compare([noisy(3, 0, 0.02, 200)], Rule.of_edition(2, max_blocks=200))[0], 0.05)
     assert small is not None and large is not None
     assert small.spread_high_pct / small.spread_pct == pytest.approx(math.sqrt(5 / 2.3425), rel=1e-3)
     assert large.spread_high_pct / large.spread_pct < 1.06
@@ -76,7 +76,7 @@ def test_pilots_that_tell_nothing() -> None:
     assert cost(compare([table([0.0, 1, 2, 3, 4, 5], [1.0, 2, 3, 4, 5, 6])], RULE)[0], 0.05) is None
     steady = cost(compare([table([5.0] * 6, [6.0] * 6)], RULE)[0], 0.05)
     assert steady is not None and (steady.spread_pct, steady.no_difference) == (0, 10)
-    wild = cost(compare([noisy(1, 0, 0.9, 8)], Rule(delta_pct=0.01))[0], 0.05)
+    wild = cost(compare([noisy(1, 0, 0.9, 8)], Rule.of_edition(2, delta_pct=0.01))[0], 0.05)
     assert wild is not None and wild.no_difference is None
 
 

@@ -20,7 +20,7 @@ TEN = Rule.fixed_blocks(10)
 
 
 def only(samples: Samples | list[Samples], rule: Rule | None = None, **more: bool) -> MetricResult:
-    found = judge(samples if isinstance(samples, list) else [samples], rule or Rule(), **more)
+    found = judge(samples if isinstance(samples, list) else [samples], rule or Rule.of_edition(2), **more)
     assert len(found) == 1
     return found[0]
 
@@ -136,7 +136,7 @@ def test_a_block_that_is_not_finished_is_not_looked_at() -> None:
 
 
 def test_blocks_beyond_the_rules_maximum_do_not_count_and_that_is_said() -> None:
-    result = only(noisy(9, 0, 0.05, 30), Rule(max_blocks=20))
+    result = only(noisy(9, 0, 0.05, 30), Rule.of_edition(2, max_blocks=20))
     assert result.n == 20 and "10 later ones do not count" in result.told
     assert len(result.values["A"]) == 30
 
@@ -191,16 +191,19 @@ def test_the_fewest_pairs_follow_the_number_of_primary_comparisons(metrics: int,
 )
 def test_what_is_no_finite_number_is_refused_by_name(value: object) -> None:
     with pytest.raises(InputError, match=r"cpu/rate: B has .* in block 2"):
-        judge([table([1.0, 2.0], [1.0, value])], Rule())  # type: ignore[list-item]
+        judge([table([1.0, 2.0], [1.0, value])], Rule.of_edition(2))  # type: ignore[list-item]
 
 
 def test_other_bad_tables_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="cpu/rate has values of 1 contender"):
-        judge([table([1.0, 2.0])], Rule())
+        judge([table([1.0, 2.0])], Rule.of_edition(2))
     with pytest.raises(InputError, match="cpu/rate has a block twice"):
-        judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), blocks=[1, 1])], Rule())
+        judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), blocks=[1, 1])], Rule.of_edition(2))
     with pytest.raises(InputError, match=r"cpu/rate: B has 1 value in 2 blocks"):
-        judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), values={"A": [1.0, 2.0], "B": [1.0]})], Rule())
+        judge(
+            [msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), values={"A": [1.0, 2.0], "B": [1.0]})],
+            Rule.of_edition(2),
+        )
 
 
 # Scales

@@ -67,11 +67,11 @@ def test_values_are_not_paired_by_their_number() -> None:
 def test_alpha_is_split_over_the_primary_comparisons_that_can_be_made() -> None:
     rng = np.random.default_rng(3)
     arms = [rng.normal(100, 5, 10) for _ in range(3)]
-    alone = judge_unpaired([samples(*arms[:2])], Rule(alpha=0.01))
-    two_contenders = judge_unpaired([samples(*arms)], Rule(alpha=0.02))
+    alone = judge_unpaired([samples(*arms[:2])], Rule.of_edition(2, alpha=0.01))
+    two_contenders = judge_unpaired([samples(*arms)], Rule.of_edition(2, alpha=0.02))
     assert two_contenders[0].ci_low_pct == pytest.approx(alone[0].ci_low_pct)
     single = samples([1.0], [2.0], name="single")
-    beside_single = judge_unpaired([samples(*arms[:2]), single], Rule(alpha=0.01))
+    beside_single = judge_unpaired([samples(*arms[:2]), single], Rule.of_edition(2, alpha=0.01))
     assert beside_single[0].ci_low_pct == pytest.approx(alone[0].ci_low_pct)
 
 
@@ -79,7 +79,7 @@ def test_exploratory_metrics_go_by_benjamini_and_hochberg() -> None:
     rng = np.random.default_rng(4)
     tables = [samples(rng.normal(100, 1, 10), rng.normal(100, 1, 10), primary=False, name=f"m{n}") for n in range(8)]
     tables += [samples(rng.normal(100, 1, 10), rng.normal(103, 1, 10), primary=False, name=f"d{n}") for n in range(2)]
-    found = judge_unpaired(tables, Rule())
+    found = judge_unpaired(tables, Rule.of_edition(2))
     from scipy.stats import false_discovery_control
 
     assert [r.q_value for r in found] == pytest.approx(false_discovery_control([r.beside["p_welch"] for r in found]))
@@ -94,7 +94,7 @@ Noise = Callable[[np.random.Generator, int], np.ndarray]
 def simulate(draw: Noise, count: int, effect: float, rounds: int) -> dict[str, float]:
     """Shares of what a single comparison comes to."""
     rng = np.random.default_rng(5)
-    rule = Rule().for_comparisons(1)
+    rule = Rule.of_edition(2).for_comparisons(1)
     verdicts = []
     for _ in range(rounds):
         table = samples(draw(rng, count), draw(rng, count) * (1 + effect), better="none")
