@@ -2,11 +2,12 @@
 own addresses not random, another environment, another directory); two at once; on a busy host; with QEMU stopped and
 continued all the time; and with its monitor polled without pause.
 
-    python perf/exact_identity.py [--short] [--suite exact-sharing|exact-applications] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
+    python perf/exact_identity.py [--short] [--suite SUITE] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
 
 Runs the suite exact, exact-sharing (the lines that two CPUs share) or exact-applications (requests); with --short some of its
-operations, in exact-sharing and exact-applications under one condition. Prints a line per boot with a hash over all files that the guest left (values, environment, console up to the
-script's end), and a table at the end. All boots of a kernel must have one hash. Takes about an hour on 2 CPUs.
+operations, in the last two under one condition. Prints a line per boot with a hash over all files that the guest left
+(values, environment, console up to the script's end), and a table at the end. All boots of a kernel must have one hash. Takes
+about an hour on 2 CPUs.
 
 With --keep the lines are added to DIR/boots.tsv and the table is of all that are there, so that many boots can be made in parts: no
 boot begins after --minutes, and the same command makes those that are missing. The files of the first boot with each hash stay in

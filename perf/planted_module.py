@@ -18,6 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from kduel.run.exact.sharing import sharing_study
+
 ROOT = Path(__file__).parents[1]
 MODULE = """
 #include <linux/cache.h>
@@ -52,33 +56,12 @@ module_init(start);
 module_exit(stop);
 MODULE_LICENSE("GPL");
 """
-STUDY = """[study]
-name = "planted-{how}"
-[machine]
-kind = "icount"
-cpus = 2
-[settle]
-mode = "fixed"
-seconds = 1
-[blocks]
-fixed = 1
-[[benchmark]]
+LOAD = """[[benchmark]]
 use = "command"
 label = "module"
 command = "{command}"
 metrics = [{{name = "modules", unit = "modules", better = "none", regex = '(\\d+)'}}]
 primary = ["modules"]
-[[benchmark]]
-use = "sharing"
-conditions = 2
-operation = "null-call"
-workers = "processes"
-primary = ["lines", "lines-false"]
-[[contender]]
-kernel = "{kernel}"
-[[contender]]
-kernel = "{kernel}"
-name = "again"
 """
 
 
@@ -96,7 +79,8 @@ def shared_lines(how: str, module: str, kernel: str, place: Path) -> tuple[float
     load = f"echo {module} | base64 -d | gzip -d >/tmp/plant.ko && insmod /tmp/plant.ko how={how} && "
     command = ("" if how == "none" else load) + "wc -l </proc/modules"
     study, run = place / f"{how}.toml", place / how
-    study.write_text(STUDY.format(how=how, command=command, kernel=kernel))
+    text = sharing_study([kernel, kernel], "null-call/processes").text
+    study.write_text(text.replace("[[benchmark]]", LOAD.format(command=command) + "[[benchmark]]", 1))
     subprocess.run([ROOT / "kduel", "run", study, "--out", run], stdout=subprocess.DEVNULL, check=True)
     results = json.loads((run / "results.json").read_text())
     values = {one["metric"]: one["mean"] for one in results["metrics"] if one["benchmark"] == "null-call-processes"}

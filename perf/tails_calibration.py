@@ -87,7 +87,7 @@ def stretched(values: np.ndarray, factor: float, stretch: float) -> np.ndarray:
 
 def shift(runs: int) -> list[str]:
     """Coverage of the band of quantile shifts: all of its intervals at once."""
-    rows = []
+    rows, runs = [], 3 * runs // 4
     for blocks in (12, 20):
         rule = Rule.fixed_blocks(blocks)
         for name, shape in SHAPES.items():
@@ -98,13 +98,11 @@ def shift(runs: int) -> list[str]:
             ):
                 truth = expected_shift(shape, factor, stretch)
                 hits = called = 0
-                for seed in range(3 * runs // 4):
+                for seed in range(runs):
                     points = shift_results([pair(shape, factor, stretch, blocks, seed)], rule)[0].points
                     hits += all(one.low_pct <= truth[one.share] <= one.high_pct for one in points)
                     called += any(one.verdict in ("faster", "slower") for one in points)
-                rows.append(
-                    (blocks, name, words, len(points), pct(hits / (3 * runs // 4)), pct(called / (3 * runs // 4)))
-                )
+                rows.append((blocks, name, words, len(points), pct(hits / runs), pct(called / runs)))
     return table(
         ("blocks", "distribution", "shift", "quantiles", "band covers all, %", "any quantile called, %"), rows
     )

@@ -23,8 +23,9 @@ def describe(study: Study, blocks: str) -> str:
     ]
     trials = most * len(study.names)
     trial = sum(times) + (study.settle.seconds if study.settle.mode == "fixed" else 0)
-    lines += ["", *study.left_out] if study.left_out else [""]
     lines += [
+        "",
+        *study.left_out,
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",
