@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
-from kduel.benchmarks.support.output import ParseError, ParserFault, Raw
+from kduel.benchmarks.support.output import BeyondHistogramError, ParseError, ParserFault, Raw
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import check_positive, find_number
 from kduel.benchmarks.support.service import Service
@@ -61,6 +61,9 @@ def _guard_parser(parse: Parse) -> Parse:
             return parse(self, raw, parameters)
         try:
             return check_values(parse(self, raw, parameters), self.metrics(parameters))
+        except BeyondHistogramError as error:
+            check_values(error.known, (one for one in self.metrics(parameters) if one.name in error.known))
+            raise
         except (ParseError, HostError):
             raise
         except Exception as error:

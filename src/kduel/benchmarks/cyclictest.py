@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import load
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.output import BeyondHistogramError
+from kduel.benchmarks.support.output import need_within
 from kduel.benchmarks.support.parameters import Count, Threads
 from kduel.benchmarks.support.reading import Amount, Natural, read_json_file
 from kduel.core.experiment import Metric
@@ -112,13 +112,14 @@ class Cyclictest(Benchmark[CyclictestParameters]):
         for thread in threads:
             latencies.update(thread.histogram)
         total = sum(thread.cycles for thread in threads)
-        return {
-            "latency-p99": percentile(latencies, total, 990, parameters.histogram),
-            "latency-p99.9": percentile(latencies, total, 999, parameters.histogram),
+        found = {
+            "latency-p99": percentile(latencies, total, 990),
+            "latency-p99.9": percentile(latencies, total, 999),
             "latency-avg": sum(thread.avg * thread.cycles for thread in threads) / total,
             "latency-min": float(min(thread.min for thread in threads)),
             "latency-max": float(max(thread.max for thread in threads)),
         }
+        return need_within(parameters.histogram, found)
 
     def details(self, raw: Raw, parameters: CyclictestParameters) -> Details:
         report = read_json_file(raw, REPORT, CyclictestReport)
@@ -151,18 +152,16 @@ def check_thread(thread: Thread, where: str, parameters: CyclictestParameters) -
         raise ParseError(f"{where}: the histogram's mean is not the printed average")
 
 
-def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) -> float:
-    """The latency that `per_mille` thousandths of all wake-ups do not exceed (nearest rank), of `total`, of which
-    those at `limit` and above are not in `latencies`. Raises BeyondHistogramError where it is one of these."""
+def percentile(latencies: Counter[int], total: int, per_mille: int) -> float | None:
+    """The latency that `per_mille` thousandths of all `total` wake-ups do not exceed (nearest rank); None where it is one of those
+    that are not in `latencies`, as they lie beyond the histogram."""
     rank = -(-total * per_mille // 1000)
     reached = 0
     for latency in sorted(latencies):
         reached += latencies[latency]
         if reached >= rank:
             return float(latency)
-    raise BeyondHistogramError(
-        f"more than {1000 - per_mille} in 1000 wake-ups were {limit} us late or more: raise `histogram`"
-    )
+    return None
 
 
 PLUGIN = Cyclictest()

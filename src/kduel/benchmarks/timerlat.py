@@ -10,6 +10,7 @@ from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.cyclictest import percentile
 from kduel.benchmarks.support import load
 from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.output import need_within
 from kduel.benchmarks.support.parameters import Count, Seconds
 from kduel.benchmarks.support.rtla import PACKAGE, Histogram, read_histogram
 from kduel.core.experiment import Metric
@@ -58,11 +59,12 @@ class Timerlat(Benchmark[TimerlatParameters]):
 
     def parse(self, raw: Raw, parameters: TimerlatParameters) -> dict[str, float]:
         threads, interrupts = read_both(raw)
-        return {
-            "latency-p99": read_p99(threads, parameters),
-            "interrupt-p99": read_p99(interrupts, parameters),
+        found = {
+            "latency-p99": read_p99(threads),
+            "interrupt-p99": read_p99(interrupts),
             "latency-max": float(threads.largest),
         }
+        return need_within(parameters.histogram, found)
 
     def details(self, raw: Raw, parameters: TimerlatParameters) -> Details:
         names = ("latency-p99", "interrupt-p99")
@@ -79,9 +81,9 @@ def read_both(raw: Raw) -> tuple[Histogram, Histogram]:
     return read_histogram(raw.stdout, "Thr"), read_histogram(raw.stdout, "IRQ")
 
 
-def read_p99(found: Histogram, parameters: TimerlatParameters) -> float:
-    """The value that 99 of 100 do not exceed."""
-    return percentile(found.counts, found.counts.total() + found.beyond, 990, parameters.histogram)
+def read_p99(found: Histogram) -> float | None:
+    """The value that 99 of 100 do not exceed; None beyond the histogram."""
+    return percentile(found.counts, found.counts.total() + found.beyond, 990)
 
 
 PLUGIN = Timerlat()

@@ -145,7 +145,8 @@ class MetricResult(Struct, kw_only=True):
     contradicted: bool = False
     """For undecided: the last interval shows another verdict than that look, so that a new run must tell."""
     withheld: str = ""
-    """For undecided: why a verdict that the interval shows is not given (trials that are missing for one contender)."""
+    """For undecided: why a verdict that the interval shows is not given (values that are missing, as they depend on the contender, or as
+    they are large)."""
     confounded: bool = False
     """For undecided: in all complete pairs the contenders had one order, so that order and kernel cannot be distinguished."""
     blocks_more: int | None = None
@@ -169,6 +170,8 @@ class MetricResult(Struct, kw_only=True):
     """Where several machines measured: the effect on each, and how much they differ."""
     values: dict[str, list[float | None]] = field(default_factory=dict)
     """By contender, in the order of `blocks` of the run."""
+    beyond: dict[str, list[int]] = field(default_factory=dict)
+    """By contender, the blocks in which the value lies beyond the benchmark's histogram, so that it is missing because it is large."""
     slices: dict[str, list[list[SliceValue]]] = field(default_factory=dict)
     """By contender, in the order of `blocks`: the slices of each trial; empty for a metric that was measured in one piece."""
     components: Components | None = None

@@ -124,6 +124,9 @@ class Samples(Struct, kw_only=True):
     """By contender, parallel to `blocks`: whether the trial never began because its machine was not there, so that the
     missing value is no sign of the contender's. Of an import: whether nothing shows that there was such a trial. Empty
     where every trial began."""
+    beyond: dict[str, list[int]] = field(default_factory=dict)
+    """By contender, the blocks in which the value lies beyond a histogram: it is missing because it is large. Of an effect of factors:
+    in which a cell does that would raise this arm against the other."""
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)

@@ -189,6 +189,11 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
             name: [place for part, _ in tables for place in part.samples[0].order[name]] for name in whole.contenders
         },
         absent=chain_field(lambda table: table.absent, False) if any(table.absent for table in present) else {},
+        beyond={
+            name: [block for table in present for block in table.beyond.get(name, [])] for name in whole.contenders
+        }
+        if any(table.beyond for table in present)
+        else {},
         conditions=chain_field(lambda table: table.conditions, {})
         if any(table.conditions for table in present)
         else {},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,25 +135,6 @@ class PreparedSteps:
             return self.details_of_slices(trial, index)
         return self.details_of_one(step_directory(trial, index, self.steps[index].label), index)
 
-    def details_of_trial(self, trial: Path, values: Container[int]) -> dict[int, Details]:
-        """By step, the details of those that gave values, and of those whose distribution is known, but not a percentile of it:
-        without them, the tail would lack the worst trials. Raises ParseError."""
-        found = {}
-        for index in range(len(self.steps)):
-            if index in values or self.is_censored(trial, index):
-                found[index] = self.details(trial, index)
-        return found
-
-    def is_censored(self, trial: Path, index: int) -> bool:
-        """True where a step gave no values only because a percentile lies beyond its histogram."""
-        try:
-            self.parse(trial, index)
-        except BeyondHistogramError:
-            return len(self.pieces[index]) == 1
-        except ParseError:
-            pass
-        return False
-
     def details_of_one(self, directory: Path, index: int, piece: int = 1) -> Details:
         """Details of one slice, or of a step in one piece, in its directory. Raises ParseError."""
         chosen = self.benchmarks[index]
@@ -175,12 +156,14 @@ class PreparedSteps:
         )
 
     def parse_trial(self, trial: Path, steps: Sequence[int] | None = None) -> tuple[Values, dict[str, str]]:
-        """Every step's numbers, or those of some, and by label why a step gave none."""
+        """Every step's numbers, or those of some, and by label why a step gave none. What lies beyond a histogram is left out."""
         values: Values = {}
         failed = {}
         for index in range(len(self.steps)) if steps is None else steps:
             try:
                 values[index] = self.parse(trial, index)
+            except BeyondHistogramError as error:
+                values[index] = error.known
             except ParseError as error:
                 failed[self.steps[index].label] = str(error)
         return values, failed
@@ -223,7 +206,7 @@ class Collector:
             return
         directory = self.run.directory(record.id)
         self.values[key] = self.prepared.parse_trial(directory)[0] if values is None else values
-        self.details[key] = self.prepared.details_of_trial(directory, self.values[key])
+        self.details[key] = {index: self.prepared.details(directory, index) for index in self.values[key]}
 
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""
@@ -268,10 +251,20 @@ class Collector:
                         absent=absent if any(map(any, absent.values())) else {},
                         covariates={OTHER_WORK: known} if measured else {},
                         machines=machines,
+                        beyond=self.find_beyond(index, metric, chosen),
                         **self.detail_fields(index, metric.name, chosen),
                     )
                 )
         return tables
+
+    def find_beyond(self, index: int, metric: Metric, blocks: list[int]) -> dict[str, list[int]]:
+        """By contender, the blocks in which a step gave values, but not this one: it lies beyond the histogram."""
+        given = {key: values[index] for key, values in self.values.items() if index in values and not metric.optional}
+        found = {
+            name: [b for b in blocks if (b, name) in given and metric.name not in given[b, name]]
+            for name in self.names
+        }
+        return {name: beyond for name, beyond in found.items() if beyond}
 
     def places(self, block: int) -> dict[str, int]:
         """By contender, the place in time of its trial. What was made again came after the rest of its block."""

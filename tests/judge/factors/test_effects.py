@@ -159,3 +159,29 @@ def test_steps_whose_metric_is_described_by_the_level_are_one_family() -> None:
         for load in place
     ]
     assert [one.name for one in effects(tables, design)][:3] == ["a: 1", "load: disk", "a × load"]
+
+
+@pytest.mark.parametrize("size", [0.05, -0.05])
+def test_a_cell_beyond_the_histogram_forbids_what_would_rest_on_its_absence(size: float) -> None:
+    """In one of twelve blocks, of the cell 1-1, which is among the higher or the lower ones."""
+    planted = {(1, 0): size, (1, 1): 2 * size}
+    table, design = simulate_cells((2, 2), planted, "normal", 12, 1)
+    table = structs.replace(
+        table,
+        metric=structs.replace(table.metric, better="lower"),
+        values={**table.values, "1-1": [None, *table.values["1-1"][1:]]},
+    )
+    rule = Rule.fixed_blocks(12)
+
+    def verdicts(beyond: dict[str, list[int]]) -> dict[str, str]:
+        asked = effects([structs.replace(table, beyond=beyond)], design)
+        judged = judge_primary([one.table for one in asked], rule)
+        return {one.name: result.verdict for one, result in zip(asked, judged, strict=True)}
+
+    missing, beyond = verdicts({}), verdicts({"1-1": [1]})
+    assert missing["a: 1"] == ("slower" if size > 0 else "faster")
+    assert beyond["a: 1"] == ("slower" if size > 0 else "undecided")
+    assert missing["a × b"] == ("higher" if size > 0 else "lower")
+    assert beyond["a × b"] == ("higher" if size > 0 else "undecided")
+    # Without the cell itself nothing changes.
+    assert beyond["a: 1 at b=0"] == missing["a: 1 at b=0"] != "undecided"

@@ -56,6 +56,16 @@ class TestFixedByHarness:
         assert "fixed-by-harness" not in said(table(noise(10, 10.0, 0.001), noise(10, 10.6, 0.001), unit="s"))
 
 
+class TestBeyondHistogram:
+    def test_trials_whose_value_is_left_out_are_named(self) -> None:
+        samples = table([None, *OLD[1:]], [None, None, *NEW[2:]], better="lower", unit="us")
+        assert "beyond-histogram" not in said(samples)
+        samples.beyond = {"old": [1], "new": [1, 2]}
+        found = said(samples)
+        assert "In 1 trial of old and 2 trials of new the value lies beyond" in found["beyond-histogram"]
+        assert "missing-by-arm" not in found
+
+
 class TestShape:
     def test_half_equal_values_are_ties(self) -> None:
         assert "6 of 12 values of old are 7" in said(table([7] * 6 + [5, 6, 8, 9, 10, 11], NEW, unit="count"))["ties"]

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from benchmark_cases import CAPTURED, GOOD
+from made_runs import make_run
 from msgspec import structs
 from scipy.stats import genpareto
 from tail_boots import SHAPES, STEP, boot_of, draw_boots
@@ -17,10 +18,12 @@ from tail_boots import SHAPES, STEP, boot_of, draw_boots
 from kduel.core.errors import InputError
 from kduel.core.experiment import Bound, Metric, Step
 from kduel.core.samples import Distribution, Samples
+from kduel.judge.evaluate import judge_run
 from kduel.judge.tails.extremes import fit, return_level
 from kduel.judge.tails.results import bound_result, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.rule import Rule
+from kduel.report.text import render_text
 from kduel.store.collect import PreparedSteps, step_directory
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
@@ -152,14 +155,29 @@ def test_a_quantile_beyond_the_histogram_of_some_boots_has_no_shift() -> None:
     assert [point.share for point in points] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
-def test_a_trial_whose_percentile_lies_beyond_the_histogram_is_kept_in_the_tail(tmp_path: Path) -> None:
+def test_a_percentile_beyond_the_histogram_leaves_the_rest_of_its_trial(tmp_path: Path) -> None:
     given = {"loops": 1000, "histogram": 10, "priority": 0}
     prepared = PreparedSteps([Step(label="late", benchmark="cyclictest", parameters=given)])
     captured = CAPTURED / "rt-tests-2.6-1.1/cyclictest-idle-1t-p0-1000l-to10us"
     shutil.copytree(captured, step_directory(tmp_path, 0, "late"))
-    assert "raise `histogram`" in prepared.parse_trial(tmp_path)[1]["late"]
-    kept = prepared.details_of_trial(tmp_path, ())[0].distributions["latency-p99"]
+    values, failed = prepared.parse_trial(tmp_path)
+    assert not failed and values[0].keys() == {"latency-avg", "latency-min", "latency-max"}
+    kept = prepared.details(tmp_path, 0).distributions["latency-p99"]
     assert kept.samples == 1000 and kept.beyond > 10 and kept.largest > 10
+
+
+def test_a_run_tells_which_values_lie_beyond_the_histogram(tmp_path: Path) -> None:
+    given = {"loops": 1000, "histogram": 10, "priority": 0}
+    step = Step(label="job", benchmark="cyclictest", parameters=given, primary=["latency-p99"])
+    run = make_run(tmp_path / "run", steps=[step], blocks=4)
+    captured = CAPTURED / "rt-tests-2.6-1.1/cyclictest-idle-1t-p0-1000l-to10us"
+    for trial in sorted((run / "trials").iterdir()):
+        shutil.copytree(captured, trial / "01-job", dirs_exist_ok=True)
+    p99, average = (next(m for m in judge_run(run).metrics if m.metric == f"latency-{one}") for one in ("p99", "avg"))
+    assert p99.beyond == {"old": [1, 2, 3, 4], "new": [1, 2, 3, 4]} and p99.values["new"] == [None] * 4
+    assert not average.beyond and average.n == 4
+    text = render_text(judge_run(run), width=200, colour=False)
+    assert "values lie beyond the histogram" in text
 
 
 def test_the_fitted_tail_is_that_of_scipy() -> None:

@@ -9,6 +9,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.judge.verdict.interim import is_finished
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.unpaired import judge_unpaired
 
 
 def lacking(effect: float, better: str, *, first: int = 0, second: int = 0, **more: object) -> MetricResult:
@@ -75,3 +76,48 @@ def test_a_run_goes_on_while_the_verdict_is_withheld() -> None:
     assert is_finished([samples], Rule())
     samples.values["B"][1] = samples.values["B"][2] = None
     assert not is_finished([samples], Rule())
+
+
+@pytest.mark.parametrize(
+    ("effect", "first", "second", "verdict"),
+    [
+        (0.05, [], [3], "slower"),
+        (0.05, [3], [], "undecided"),
+        (-0.05, [3], [], "faster"),
+        (-0.05, [], [3], "undecided"),
+        (0.0, [], [3], "undecided"),
+        (0.0, [3], [], "undecided"),
+        (0.05, [5], [3], "undecided"),
+    ],
+)
+def test_an_arm_with_a_value_beyond_the_histogram_may_be_called_higher_only(
+    effect: float, first: list[int], second: list[int], verdict: str
+) -> None:
+    """One of twenty: as a value that is merely missing it forbids nothing."""
+    samples = noisy(1, effect, 0.005, 20, better="lower", primary=True)
+    for name, blocks in (("A", first), ("B", second)):
+        samples.values[name] = [None if b in blocks else v for b, v in enumerate(samples.values[name], 1)]
+    missing = judge([samples], Rule())[0]
+    assert missing.verdict != "undecided"
+    samples.beyond = {"A": first, "B": second}
+    for unpaired in (False, True):
+        result = (judge_unpaired if unpaired else judge)([samples], Rule())[0]
+        assert result.verdict == verdict, unpaired
+        assert bool(result.withheld) == (verdict == "undecided")
+        assert result.beyond == samples.beyond
+    if verdict == "undecided":
+        assert (
+            f"in {len(second)} of 20 blocks the value of B lies beyond the histogram, and in {len(first)} that of A"
+            in (result.withheld)
+        )
+        assert "cannot be called lower or equivalent" in result.told
+
+
+def test_values_beyond_the_histogram_are_not_missing_by_chance() -> None:
+    """Two missing values of one arm depend on it; two that are beyond have their own, stronger rule, which names its reason."""
+    result = lacking(0.05, "lower", second=2)
+    assert result.verdict == "slower" and not result.withheld
+    samples = noisy(1, -0.05, 0.005, 20, better="lower")
+    samples.values["B"][1] = samples.values["B"][2] = None
+    samples.beyond = {"B": [2, 3]}
+    assert "beyond the histogram" in judge([samples], Rule())[0].withheld

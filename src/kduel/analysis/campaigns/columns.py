@@ -40,6 +40,8 @@ class Series(Struct, kw_only=True):
     """By block: the values under each condition, where the benchmark counts under several."""
     missing: int = 0
     """How many trials that were carried out gave no value."""
+    beyond: int = 0
+    """In how many trials the value lies beyond a histogram."""
 
 
 class Column(Struct, kw_only=True):
@@ -215,5 +217,6 @@ def series(
             order={block: place for block, place in zip(table.blocks, order, strict=True) if place is not None},
             conditions=dict(zip(table.blocks, conditions, strict=bool(conditions))),
             missing=missing_in(table, contender).missing,
+            beyond=len(table.beyond.get(contender, ())),
         )
     return found

@@ -346,13 +346,15 @@ def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples
     first, second = before.series.get(key), after.series.get(key)
     if first is None or second is None or not (first.values or second.values):
         return None
-    count = max(len(series.values) + series.missing for series in (first, second))
+    count = max(len(series.values) + series.beyond + series.missing for series in (first, second))
     values: dict[str, list[float | None]] = {}
     absent: dict[str, list[bool]] = {}
+    beyond: dict[str, list[int]] = {}
     for column, series in ((before, first), (after, second)):
         given: list[float | None] = list(series.values.values())
         values[column.name] = given + [None] * (count - len(given))
-        began = len(given) + series.missing
+        beyond[column.name] = list(range(len(given) + 1, len(given) + 1 + series.beyond))
+        began = len(given) + series.beyond + series.missing
         absent[column.name] = [False] * began + [True] * (count - began)
     return Samples(
         benchmark=key[0],
@@ -362,4 +364,5 @@ def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples
         blocks=list(range(1, count + 1)),
         values=values,
         absent=absent,
+        beyond=beyond,
     )

@@ -60,6 +60,7 @@ def select_two(table: Samples, names: dict[str, str]) -> Samples:
         values={new: table.values[old] for old, new in names.items()},
         order={new: table.order[old] for old, new in names.items() if old in table.order},
         absent={new: table.absent[old] for old, new in names.items() if old in table.absent},
+        beyond={new: table.beyond[old] for old, new in names.items() if old in table.beyond},
     )
 
 

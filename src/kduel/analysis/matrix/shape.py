@@ -178,6 +178,9 @@ def judge_pairs(
     imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
     absent = never_began(values) if imported else {}
+    beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for result in results.metrics:
+        beyond.setdefault((result.benchmark, result.metric), {}).update(result.beyond)
     keys: list[tuple[Pair, GridPoint]] = []
     samples: list[Samples] = []
     for pair in compared:
@@ -194,6 +197,7 @@ def judge_pairs(
                         blocks=results.blocks,
                         values={arm: held[arm] for arm in arms},
                         absent={arm: absent[arm] for arm in arms} if imported else {},
+                        beyond=beyond[place.label, name],
                         order={}
                         if imported
                         else {arm: [position.get((block, arm)) for block in results.blocks] for arm in arms},

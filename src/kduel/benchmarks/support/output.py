@@ -15,7 +15,19 @@ class ParseError(Exception):
 
 
 class BeyondHistogramError(ParseError):
-    """A percentile lies beyond the histogram: it is not known, but the distribution below is, and how much lies beyond."""
+    """Percentiles lie beyond the histogram: they are not known but for being large. `known` are the step's other values."""
+
+    def __init__(self, message: str, known: Mapping[str, float]) -> None:
+        super().__init__(message)
+        self.known = dict(known)
+
+
+def need_within(limit: int, values: Mapping[str, float | None]) -> dict[str, float]:
+    """The values, where none is None. Raises BeyondHistogramError for those that are, as they exceed `limit` microseconds."""
+    known = {name: value for name, value in values.items() if value is not None}
+    if beyond := ", ".join(name for name in values if name not in known):
+        raise BeyondHistogramError(f"more than {limit} us: {beyond}; raise `histogram`", known)
+    return known
 
 
 class ParserFault(ParseError):

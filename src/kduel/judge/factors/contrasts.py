@@ -195,6 +195,10 @@ def effect_table(
     absent = (
         by_cell(cells, lambda cell: cell.table.absent.get(cell.contender) or [False] * len(cell.table.blocks)) > 0
     )
+    beyond = (
+        by_cell(cells, lambda cell: [b in cell.table.beyond.get(cell.contender, ()) for b in cell.table.blocks]) > 0
+    )
+    gap = arms[1] - arms[0]
     covariates = {
         key: np.array([cell.table.covariates[key][cell.contender] for cell in cells], dtype=float)
         for key in table.covariates
@@ -217,6 +221,12 @@ def effect_table(
         },
         absent={name: absent[weights != 0].any(axis=0).tolist() for name, weights in zip(names, arms, strict=True)}
         if absent.any()
+        else {},
+        beyond={
+            name: [table.blocks[place] for place in np.flatnonzero(beyond[cell_raises].any(axis=0))]
+            for name, cell_raises in zip(names, (gap < 0, gap > 0), strict=True)
+        }
+        if beyond.any()
         else {},
         covariates={
             key: {name: as_list(weighted_sum(weights, known)) for name, weights in zip(names, arms, strict=True)}

@@ -211,7 +211,7 @@ def absent_values(table: Samples, name: str, void: Set[tuple[str, int]]) -> Miss
     carried_out = [
         value
         for value, block, place in zip(values, table.blocks, order, strict=True)
-        if place is not None and (name, block) not in void
+        if place is not None and (name, block) not in void and block not in table.beyond.get(name, ())
     ]
     return Missing(sum(value is None for value in carried_out), len(carried_out))
 

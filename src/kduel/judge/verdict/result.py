@@ -132,6 +132,7 @@ def build(
         q_value=finding.q_value,
         modes={name: table.modes[name] for name in (table.contenders[0], contender) if table.modes.get(name)},
         values={name: list(values) for name, values in table.values.items()},
+        beyond=table.beyond,
         slices=own_slices,
         components=components(table, contender),
     )

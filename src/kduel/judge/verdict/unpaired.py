@@ -140,7 +140,7 @@ def assess_unpaired(m: Match, rule: Rule, alpha: float, q_value: float | None) -
     withheld = ""
     if side != UNDECIDED:
         counts = missing_in(m.table, m.table.contenders[0]), missing_in(m.table, m.contender)
-        withheld = forbidden(m.table, m.contender, counts, side)
+        withheld = forbidden(m.table, m.contender, counts, side, m.table.blocks)
     undecided = side == UNDECIDED or bool(withheld)
     return Assessment(
         scale=found.scale,

@@ -27,8 +27,8 @@ class Missing(NamedTuple):
 
 def missing(table: Samples, arm: str, values: Floats, blocks: Sequence[int]) -> Missing:
     """Number of trials of these blocks that were carried out, and of those with NaN in `values`. Void trials count, except
-    those that never began."""
-    gone = np.isnan(values)
+    those that never began; values beyond a histogram, which are not lost, do not."""
+    gone = np.isnan(values) & ~np.isin(blocks, table.beyond.get(arm, []))
     if arm in table.order:
         position_of = dict(zip(table.blocks, table.order[arm], strict=False))
         carried_out = np.array([position_of.get(block) is not None for block in blocks], dtype=bool)
@@ -59,15 +59,22 @@ def depends(first: Missing, second: Missing) -> str:
 def forbidden_by_missing(c: Comparison, side: int) -> str:
     """Reason of `forbidden`, over the blocks that count."""
     first = missing(c.table, c.baseline, c.before, c.blocks)
-    return forbidden(c.table, c.contender, (first, missing(c.table, c.contender, c.after, c.blocks)), side)
+    counts = first, missing(c.table, c.contender, c.after, c.blocks)
+    return forbidden(c.table, c.contender, counts, side, c.blocks)
 
 
-def forbidden(table: Samples, contender: str, counts: tuple[Missing, Missing], side: int) -> str:
-    """Reason why a verdict for this side must not be given, or an empty string. `counts` are the baseline's and the contender's.
+def forbidden(
+    table: Samples, contender: str, counts: tuple[Missing, Missing], side: int, blocks: Sequence[int]
+) -> str:
+    """Reason why a verdict for this side must not be given, or an empty string. `counts` are the baseline's and the contender's, over
+    `blocks`.
 
     What is missing may be what was slow, so that the arm that misses more looks better than it is: it may be called
-    worse, but neither better nor equivalent; where no side is better, nothing may be called.
+    worse, but neither better nor equivalent; where no side is better, nothing may be called. What lies beyond a histogram
+    is large: an arm with one such value may be called higher, if the other has none, and nothing else.
     """
+    if reason := forbidden_by_beyond(table, contender, side, blocks):
+        return reason
     first, second = counts
     evidence = depends(first, second)
     if not evidence:
@@ -81,6 +88,15 @@ def forbidden(table: Samples, contender: str, counts: tuple[Missing, Missing], s
         f"{second.missing} of {second.trials} trials of {contender} gave no value, and {first.missing} of "
         f"{first.trials} of {table.contenders[0]} ({evidence})"
     )
+
+
+def forbidden_by_beyond(table: Samples, contender: str, side: int, blocks: Sequence[int]) -> str:
+    """Reason why values beyond a histogram forbid a verdict for this side, or an empty string."""
+    baseline = table.contenders[0]
+    first, second = (len(set(blocks).intersection(table.beyond.get(arm, ()))) for arm in (baseline, contender))
+    if not first + second or (side == ABOVE and not first) or (side == BELOW and not second):
+        return ""
+    return f"in {second} of {len(blocks)} blocks the value of {contender} lies beyond the histogram, and in {first} that of {baseline}"
 
 
 def at_least(first: int, first_total: int, second: int, second_total: int) -> float:

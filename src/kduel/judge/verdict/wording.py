@@ -144,10 +144,12 @@ def unseen_text(result: MetricResult, each: str = "boots") -> str:
 
 def no_verdict(result: MetricResult) -> str:
     """Sentence on why missing values forbid a verdict."""
-    return (
-        f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
-        "cannot be called better or equivalent."
+    why = (
+        "These are the largest, so that a contender with such values cannot be called lower or equivalent"
+        if result.beyond
+        else "Missing trials may be the slow ones, so the contender that misses more cannot be called better or equivalent"
     )
+    return f"No verdict: {result.withheld}. {why}."
 
 
 def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:

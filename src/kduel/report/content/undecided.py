@@ -5,7 +5,7 @@ from __future__ import annotations
 from kduel.core.metric_results import MachinesResult, MetricResult
 from kduel.core.results import Results
 from kduel.judge.lint.finding import catalogue
-from kduel.judge.lint.findings import missing_by_arm
+from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
@@ -30,6 +30,8 @@ def advice(metric: MetricResult) -> str:
 
 def reason(metric: MetricResult, delta: float | None, fewest: int) -> str:
     """Clause on why it is undecided and what would help."""
+    if metric.beyond and (metric.withheld or not metric.n):
+        return beyond_histogram.PLUGIN.undecided
     if metric.n == 0:
         return (
             "no block gave a value for both contenders: continue the run, or read why trials are void or steps failed"
