@@ -40,6 +40,8 @@ class Needs(Struct, frozen=True, kw_only=True):
     scratch: bool = False
     modules: tuple[str, ...] = ()
     """Kernel modules that a benchmark loads itself, where the kernel does not have them built in."""
+    trial_files: tuple[str, ...] = ()
+    """Files of the trial itself that a benchmark reads, of which a machine writes those that it knows how to."""
     peer: bool = False
     """True if a step works with a peer: another machine that the trial's reaches over a network."""
     files: tuple[tuple[str, Path], ...] = ()

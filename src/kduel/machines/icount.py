@@ -25,7 +25,6 @@ from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT
 from kduel.benchmarks.kbench import PLUGIN as KBENCH
 from kduel.benchmarks.request import PLUGIN as REQUEST
-from kduel.benchmarks.request import PROGRAM as KREQUEST
 from kduel.benchmarks.request import SHARES
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.benchmarks.sharing import SHARED_LINES
@@ -94,6 +93,7 @@ class IcountMachine(QemuMachine):
         cache: Cache,
         *,
         whole_root: bool = False,
+        shares: bool = False,
     ) -> None:
         memory, pmem = mebibytes(settings.memory, "memory"), 0
         where = "kduel.root=ram"
@@ -128,6 +128,8 @@ class IcountMachine(QemuMachine):
         self.icount = settings
         self.cpu = settings.cpu or cpu_model(known_features())
         self.root_at = start << 20 if whole_root else None
+        self.shares = shares
+        """True if user code and the kernel are counted apart."""
         self.facts = {
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction",
@@ -268,7 +270,7 @@ class IcountMachine(QemuMachine):
         if self.settings.cpus > 1:
             counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
             writes = {**writes, LINES: trial.into / SHARED_LINES}
-        elif f"/{KREQUEST}" in trial.script:
+        elif self.shares:
             counting += f",shares={SPENT}"
             writes = {**writes, SPENT: trial.into / SHARES}
         with confine.nameless(head + _archive(notes)) as initrd:
@@ -430,7 +432,8 @@ class Icount(MachineKind[IcountSettings]):
             )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
-        return IcountMachine(settings, root, bases, images, cache, whole_root=bool(needs.packages))
+        shares = SHARES in needs.trial_files
+        return IcountMachine(settings, root, bases, images, cache, whole_root=bool(needs.packages), shares=shares)
 
 
 PLUGIN = Icount()

@@ -161,6 +161,7 @@ def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
         ),
         programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
         files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
+        trial_files=tuple(sorted({file for each in benchmarks for file in each.trial_files})),
         peer=any(each.needs_peer(given) for each, given in steps),
         scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
         modules=tuple(
