@@ -152,3 +152,52 @@ def test_a_kernel_of_another_architecture_is_refused_before_anything_is_made_for
     with pytest.raises(InputError, match=r"debian:6\.1-arm64 is a kernel for aarch64") as error:
         prepare.get_kernels(prepare.read_study(study), **means)
     assert "kduel list boards" in error.value.remedy
+
+
+ROOM = """
+[study]
+name = "room"
+[machine]
+kind = "qemu"
+memory = "512M"
+disk = "1G"
+[[contender]]
+kernel = ["one", "two"]
+[[benchmark]]
+use = "{use}"
+{words}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "words", "said"),
+    [
+        ("memory-pressure", "size = 600\nlimit = 512", "512M"),
+        ("memory-pressure", "size = 1024\nlimit = 20", "takes 522 MiB of memory, .*memory = '512M'.*"),
+        ("memory-pressure", 'size = 512\nswap = "disk"', "takes 1,024 MiB of its scratch disk, .*disk = '1G'"),
+        ("memory-pressure", 'size = 1024\nmemory = "file"', "takes 1,024 MiB of its scratch disk"),
+        ("fio", 'size = "256M"\nnumjobs = 4', "scratch disk"),
+        ("sysbench-fileio", 'file_total_size = "1G"', "scratch disk"),
+    ],
+)
+def test_what_a_machine_has_no_room_for_is_refused_before_anything_is_fetched(
+    use: str, words: str, said: str
+) -> None:
+    text = ROOM.format(use=use, words=words)
+    with pytest.raises(InputError, match=said) as error:
+        prepare.read_study(assemble(parse_study(text, "study"), text, "study"))
+    assert f"of [[benchmark]] {use} smaller, or " in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        ("memory-pressure", "size = 900\nlimit = 20"),
+        ("memory-pressure", 'size = 511\nswap = "zswap"'),
+        ("memory-pressure", 'size = 1023\nmemory = "file"'),
+        ("fio", 'size = "255M"\nnumjobs = 4'),
+    ],
+)
+def test_what_a_machine_has_room_for_is_not_refused(use: str, words: str) -> None:
+    text = ROOM.format(use=use, words=words)
+    assert prepare.read_study(assemble(parse_study(text, "study"), text, "study"))

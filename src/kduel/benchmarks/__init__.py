@@ -16,13 +16,24 @@ from msgspec import Struct
 from kduel.benchmarks.support.output import BeyondHistogramError, ParseError, ParserFault, Raw
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import check_positive, find_number
+from kduel.benchmarks.support.room import Room
 from kduel.benchmarks.support.service import Service
 from kduel.core.errors import HostError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.samples import Details, within_reason
 
-__all__ = ["Benchmark", "Parameters", "ParseError", "ParserFault", "Raw", "Service", "benchmark", "check_values"]
+__all__ = [
+    "Benchmark",
+    "Parameters",
+    "ParseError",
+    "ParserFault",
+    "Raw",
+    "Room",
+    "Service",
+    "benchmark",
+    "check_values",
+]
 
 Parse = Callable[..., dict[str, float]]
 
@@ -207,6 +218,10 @@ class Benchmark(ABC, Generic[P]):
         """True if its script works with a peer: another machine, at the address $KDUEL_PEER, whose shell runs the standard input
         of the program `peer`. This machine's address is $KDUEL_ADDRESS."""
         return False
+
+    def room(self, parameters: P) -> Room:
+        """Memory and scratch disk that its script takes; most take little."""
+        return Room()
 
     def policy_tasks(self, parameters: P) -> int | None:
         """Number of tasks that take the policy, where `takes_policy`: a deadline policy is admitted for only so many."""

@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Room
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads
+from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads, to_mebibytes
 from kduel.benchmarks.support.reading import (
     Amount,
     Natural,
@@ -98,6 +98,9 @@ class Fio(Benchmark[FioParameters]):
     def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
         cache = "the page cache left out" if parameters.direct else "through the page cache"
         return tuple(metric for way in DIRECTIONS[parameters.rw] for metric in direction_metrics(way, cache))
+
+    def room(self, parameters: FioParameters) -> Room:
+        return Room(scratch=parameters.numjobs * to_mebibytes(parameters.size), keys="size or numjobs")
 
     def script(self, parameters: FioParameters) -> str:
         p = parameters

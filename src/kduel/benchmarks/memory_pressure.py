@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Room
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number
 from kduel.benchmarks.support.reading import Natural, check_positive, check_unique, read_file, read_json, split_lines
@@ -14,6 +14,8 @@ from kduel.core.experiment import Metric
 
 ALGORITHMS = {"lz4": ("lz4_compress", "lz4"), "lzo-rle": ("lzo", "lzo_rle"), "zstd": ("zstd",)}
 """Modules of each compression."""
+SWAP_SIZE = 2
+"""Swap, for each MiB that is touched."""
 SWAP = Metric("swap-ins", "pages", "lower", "Read from swap, by the whole machine.", "count", aspect="activity")
 TIME = Metric(
     "time",
@@ -97,12 +99,19 @@ class MemoryPressure(Benchmark[PressureParameters]):
         compressed = ("zsmalloc", *ALGORITHMS[parameters.algorithm])
         return (*compressed, "zram") if parameters.swap == "zram" else compressed
 
+    def room(self, parameters: PressureParameters) -> Room:
+        p = parameters
+        # Half of each page does not compress.
+        compressed = (p.size - p.limit) / 2 if p.memory == "anonymous" and p.swap == "zram" else 0
+        scratch = p.size if p.memory == "file" else SWAP_SIZE * p.size if p.swap != "zram" else 0
+        return Room(memory=p.limit + compressed, scratch=scratch, keys="size or limit")
+
     def script(self, parameters: PressureParameters) -> str:
         p = parameters
         file = ' --file "$KDUEL_SCRATCH/file"' if p.memory == "file" else ""
         return (
             GROUP.format(limit=p.limit)
-            + ("" if p.memory == "file" else SWAPS[p.swap].format(algorithm=p.algorithm, mib=2 * p.size))
+            + ("" if p.memory == "file" else SWAPS[p.swap].format(algorithm=p.algorithm, mib=SWAP_SIZE * p.size))
             + ("" if p.memory == "file" else CLUSTER.format(pages=p.page_cluster))
             + 'cd "$KDUEL_STEP"\n'
             + 'sh -ec \'echo $$ >"$0/cgroup.procs"; exec "$@"\' "$group" "$KDUEL_PROGRAMS/kpress"'

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Room
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.parameters import Number, Seconds, Size, Threads
+from kduel.benchmarks.support.parameters import Number, Seconds, Size, Threads, to_mebibytes
 from kduel.benchmarks.support.reading import check_positive, expect, find_number
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
@@ -85,6 +85,9 @@ class SysbenchFileio(Benchmark[SysbenchFileioParameters]):
         ]
         return (*rates, *sysbench.latency_metrics("operation"), sysbench.fixed_time(parameters.time))
 
+    def room(self, parameters: SysbenchFileioParameters) -> Room:
+        return Room(scratch=to_mebibytes(parameters.file_total_size), keys="file_total_size")
+
     def script(self, parameters: SysbenchFileioParameters) -> str:
         p = parameters
         files = f"--file-num={p.file_num} --file-total-size={p.file_total_size} --file-block-size={p.file_block_size}"
@@ -136,12 +139,6 @@ def read_printed_rates(text: str) -> dict[str, float]:
     rates["read"] = find_number(r" *read, MiB/s: +(\S+)", text, "MiB read per second")
     rates["written"] = find_number(r" *written, MiB/s: +(\S+)", text, "MiB written per second")
     return rates
-
-
-def to_mebibytes(size: str) -> float:
-    """A Size in MiB."""
-    scale = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
-    return float(size.rstrip("KMGT")) * scale.get(size[-1], 1 / 1024**2)
 
 
 PLUGIN = SysbenchFileio()

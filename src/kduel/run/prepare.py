@@ -19,6 +19,7 @@ from kduel.core.progress import Progress
 from kduel.core.text import plural
 from kduel.core.this_host import machine_hash
 from kduel.core.version import full_version
+from kduel.guest.size import mebibytes
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
@@ -98,6 +99,7 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     prepared = PreparedSteps(study.steps, study.blocks)
     check_counted(study, kind, prepared)
     check_peer(kind, settings, prepared)
+    check_room(settings, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
@@ -227,6 +229,19 @@ def check_peer(kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -
             "The machine qemu boots it: give both guests together no more CPUs than this host has. A real machine takes "
             "[machine.peer]. Or leave the step out.",
         )
+
+
+def check_room(settings: Any, prepared: PreparedSteps) -> None:
+    """Raises InputError where a step takes more memory or scratch disk than the machine's settings say that it has."""
+    for step, chosen, given in zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True):
+        room = chosen.room(given)
+        for key, what, taken in (("memory", "memory", room.memory), ("disk", "its scratch disk", room.scratch)):
+            size = getattr(settings, key, "")
+            if size and taken >= mebibytes(size, key):
+                raise InputError(
+                    f"{step.label} takes {taken:,.0f} MiB of {what}, and the machine has {key} = {size!r} in all",
+                    f"Make {room.keys} of [[benchmark]] {chosen.name} smaller, or {key} of [machine] larger.",
+                )
 
 
 def has_timings(prepared: PreparedSteps) -> bool:

@@ -18,6 +18,12 @@ Size = Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}[KMGT]?$")]
 """Bytes, with the suffix that these programs share: K, M, G, T are powers of 1024."""
 
 
+def to_mebibytes(size: str) -> float:
+    """A Size in MiB."""
+    scale = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+    return float(size.rstrip("KMGT")) * scale.get(size[-1], 1 / 1024**2)
+
+
 def label_of(head: str, parameters: Struct, **forms: str) -> str:
     """A step's label: `head` filled with the parameters that it names, then all others that are not at their default.
 

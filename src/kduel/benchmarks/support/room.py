@@ -1,0 +1,15 @@
+"""What a benchmark's script takes of its machine, so that a machine that is too small is refused before it boots."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """MiB that a script takes at least; 0 where that is little."""
+
+    memory: float = 0
+    scratch: float = 0
+    """Of the scratch disk."""
+    keys: str = "size"
+    """The parameters that determine it, in words."""
