@@ -44,6 +44,23 @@ def test_counters_are_what_each_grew_by(tmp_path: Path) -> None:
     )
 
 
+def test_counters_are_read_on_the_way_where_asked_for(tmp_path: Path) -> None:
+    """A counter that is there to be read: how often the program itself called read()."""
+    program = programs.build("kpress", platform.machine(), cache=Cache())
+    calls = []
+    for every in ("0", "1000"):
+        command = f"{program} --mib 4 --touches 5000 --pattern random --seed 1 --read-every {every} /proc/self/io"
+        subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
+        (line,) = (line for line in (tmp_path / "counters").open() if line.startswith("io syscr: "))
+        calls.append(int(line.split()[2]))
+    assert calls[1] == 5 * calls[0], "four times on the way, and once at the end"
+
+
+def test_the_script_asks_for_readings_on_the_way() -> None:
+    assert "--read-every 100 " in PRESSURE.script(PRESSURE.read_parameters({"read_every": 100}))
+    assert "--read-every" not in PRESSURE.script(PRESSURE.read_parameters({}))
+
+
 def flags_of_memory(tmp_path: Path, huge: str) -> list[str]:
     """What the kernel was told about kpress's memory, once all of it is filled."""
     program = programs.build("kpress", platform.machine(), cache=Cache())

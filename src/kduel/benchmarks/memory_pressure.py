@@ -52,6 +52,8 @@ class PressureParameters(Parameters, frozen=True):
     writes: Annotated[int, Meta(ge=0, le=100)] = 20
     """Of 100 touches, so many write."""
     seed: Number = 1
+    read_every: Number = 0
+    """Read the group's counters after so many touches, so that the kernel adds them up; 0: only before and after all."""
     huge_pages: bool = False
     """Allow the kernel huge pages as its setting has them. Their number differs from boot to boot."""
 
@@ -117,6 +119,7 @@ class MemoryPressure(Benchmark[PressureParameters]):
             + 'sh -ec \'echo $$ >"$0/cgroup.procs"; exec "$@"\' "$group" "$KDUEL_PROGRAMS/kpress"'
             + f" --mib {p.size} --touches {p.touches} --pattern {p.pattern} --seed {p.seed} --writes {p.writes}{file}"
             + (" --huge 1" if p.huge_pages else "")
+            + (f" --read-every {p.read_every}" if p.read_every else "")
             + ' "$group/memory.stat" /proc/vmstat || {\n'
             + KILLED
         )

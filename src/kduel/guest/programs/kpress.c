@@ -1,6 +1,7 @@
 /* kpress: memory that is touched in a fixed order, for a control group that has too little of it.
  *
- *   kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] [--huge 1] COUNTERS...
+ *   kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] [--huge 1]
+ *          [--read-every N] COUNTERS...
  *
  * It fills N MiB, of anonymous memory or of a mapped file, half of each page with bytes that do not compress. Then it
  * touches pages: nine of ten touches go to a quarter of them (skewed), or to all alike (random), or round and round
@@ -8,7 +9,8 @@
  * unless --huge 1: how many there are depends on the address that a boot draws, and a kernel reclaims one as 512 pages.
  *
  * COUNTERS are files of lines "NAME NUMBER", such as memory.stat: how much each grew while pages were touched is left in
- * ./counters as "FILE NAME GROWTH". One line of JSON on stdout. Ends with 1 where it was not able to, or a page came back wrong.
+ * ./counters as "FILE NAME GROWTH". They are read after every N touches, too: a kernel adds a group's counters up when
+ * they are read. One line of JSON on stdout. Ends with 1 where it was not able to, or a page came back wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -93,11 +95,12 @@ int main(int count, char **words) {
     int options = 1;
     while (options + 1 < count && !strncmp(words[options], "--", 2)) options += 2;
     uint64_t pages = option("--mib", words, options, 0) << 8, touches = option("--touches", words, options, 0);
+    uint64_t every = option("--read-every", words, options, 0);
     uint64_t seed = option("--seed", words, options, 0), writes = option("--writes", words, options, 0);
     const char *pattern = word("--pattern", words, options), *path = word("--file", words, options);
     int files = count - options, skewed = !strcmp(pattern, "skewed"), sequential = !strcmp(pattern, "sequential");
     if (!pages || !touches || files < 0 || files > FILES || (!skewed && !sequential && strcmp(pattern, "random"))) {
-        fputs("usage: kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] [--huge 1] COUNTERS...\n", stderr);
+        fputs("usage: kpress --mib N --touches N --pattern skewed|random|sequential --seed N [--file PATH] [--writes PERCENT] [--huge 1] [--read-every N] COUNTERS...\n", stderr);
         return 2;
     }
     int file = -1;
@@ -121,6 +124,7 @@ int main(int count, char **words) {
     getrusage(RUSAGE_SELF, &own);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (uint64_t touch = 0; touch < touches; touch++) {
+        if (every && touch && touch % every == 0) read_counters(after, words + options, files);
         uint64_t drawn = draw(&state), page = sequential ? touch : drawn >> 8;
         page %= skewed && (drawn & 255) < 230 ? (pages + 3) / 4 : pages;
         volatile uint64_t *first = memory + page * WORDS;
