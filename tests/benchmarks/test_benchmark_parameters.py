@@ -156,3 +156,24 @@ def test_links_of_iperf3_may_be_there_at_the_same_time() -> None:
         msgspec.convert({"qdisc": "fq"}, chosen.Parameters)
     with pytest.raises(msgspec.ValidationError, match="exclude each other"):
         msgspec.convert({"path": "veth", "qdisc": "fq", "delay": 1}, chosen.Parameters)
+
+
+def test_servers_that_may_run_side_by_side_have_different_ports() -> None:
+    """A step's clients would reach another step's server, which is alive and well."""
+    nginx = benchmark("nginx")
+    tables: list[dict[str, object]] = [
+        {},
+        {"path": "link"},
+        {"size": 2048},
+        {"workers": 2},
+        {"path": "link", "size": 2048},
+    ]
+    ports = []
+    for table in tables:
+        parameters = nginx.read_parameters(table)
+        service = nginx.service(parameters)
+        assert service is not None
+        (listens,) = re.findall(r"listen [^ ]+:(\d+) ", service.start)
+        assert set(re.findall(r":(\d+)/file", service.start + nginx.script(parameters))) == {listens}
+        ports.append(listens)
+    assert len(set(ports)) == len(ports)

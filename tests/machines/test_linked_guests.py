@@ -46,12 +46,15 @@ EOF
 echo 'echo out; echo err >&2; exit 7' | peer || echo $?
 """
 EXCHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("nginx", {"requests": 1000}),
     ("iperf3", {"path": "link", "time": 1}),
     ("netperf", {"path": "link", "transactions": 200}),
     ("netperf", {"path": "link", "test": "tcp_crr", "transactions": 200}),
     ("netperf", {"path": "link", "test": "udp_rr", "transactions": 200}),
     ("nginx", {"path": "link", "connections": "new", "requests": 1000}),
+    ("nginx", {"connections": "new", "requests": 1000}),
 ]
+"""nginx's server of the first and the last step runs beside its server of the link."""
 
 
 def step_of(name: str, table: dict[str, Any]) -> ScriptStep:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -53,6 +54,18 @@ class NginxParameters(Parameters, frozen=True):
     """"link": ab runs on the peer, a second machine."""
 
 
+def name_server(parameters: NginxParameters) -> str:
+    """The server's name: steps with the same one share it."""
+    p = parameters
+    return f"nginx-{p.workers}w-{p.size}b" + ("-link" if p.path == "link" else "")
+
+
+def port_of(parameters: NginxParameters) -> int:
+    """The server's port, below those that clients get: servers of one trial may run side by side."""
+    name = name_server(parameters)
+    return PORT if name == name_server(NginxParameters()) else PORT + 1 + zlib.crc32(name.encode()) % 20_000
+
+
 class Nginx(Benchmark[NginxParameters]):
     """Each request is for one file, which is in memory."""
 
@@ -68,12 +81,12 @@ class Nginx(Benchmark[NginxParameters]):
 
     def service(self, parameters: NginxParameters) -> Service:
         p = parameters
-        linked = p.path == "link"
-        configuration = CONFIGURATION.format(workers=p.workers, port=PORT, address="*" if linked else "127.0.0.1")
+        linked, port = p.path == "link", port_of(p)
+        configuration = CONFIGURATION.format(workers=p.workers, port=port, address="*" if linked else "127.0.0.1")
         return server(
-            f"nginx-{p.workers}w-{p.size}b" + ("-link" if linked else ""),
+            name_server(p),
             'nginx -p "$PWD" -c "$PWD/nginx.conf" -e stderr',
-            ready=f"ab -q -n 1 http://127.0.0.1:{PORT}/file",
+            ready=f"ab -q -n 1 http://127.0.0.1:{port}/file",
             before=need(("nginx", "ab"), self.packages)
             + f"cat >nginx.conf <<'EOF'\n{configuration}EOF\n"
             + f"mkdir www; head -c {p.size} /dev/zero | tr '\\0' x >www/file\n",
@@ -83,7 +96,7 @@ class Nginx(Benchmark[NginxParameters]):
         p = parameters
         kept = "-k " if p.connections == "keep-alive" else ""
         linked = p.path == "link"
-        url = f"http://{'$KDUEL_ADDRESS' if linked else '127.0.0.1'}:{PORT}/file"
+        url = f"http://{'$KDUEL_ADDRESS' if linked else '127.0.0.1'}:{port_of(p)}/file"
         where = f"/tmp/{PERCENTILES}" if linked else f'"$KDUEL_STEP/{PERCENTILES}"'
         lines = (
             f"ab -q {kept}-n 200 -c 2 {url} >/dev/null\nab -q {kept}-n {p.requests} -c {p.clients} -e {where} {url}\n"
