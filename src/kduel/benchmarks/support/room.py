@@ -1,4 +1,4 @@
-"""What a benchmark's script takes of its machine, so that a machine that is too small is refused before it boots."""
+"""Room that a benchmark takes of its machine: one that is too small is refused before it boots."""
 
 from __future__ import annotations
 
