@@ -83,6 +83,20 @@ def test_a_fraction_without_factors_is_an_error() -> None:
         study(f'{HEAD}{pair}[design]\nfraction = 2\n[[benchmark]]\nuse = "perf-sched-pipe"\n')
 
 
+@pytest.mark.parametrize("given", [4, 64])
+def test_the_remedy_for_an_impossible_fraction_is_one_that_works(given: int) -> None:
+    three = "".join(factor(f"f{n}", f'{{ off = {{}}, on = {{ cmdline = "f{n}" }} }}') for n in range(3))
+    pair = '[[contender]]\nkernel = "a"\n'
+
+    def cells(fraction: int) -> int:
+        return len(study(f"{HEAD}{pair}{three}[design]\nfraction = {fraction}\n{JOB}{COMMAND}").contenders)
+
+    with pytest.raises(InputError, match="3 factors with two levels") as caught:
+        cells(given)
+    assert caught.value.remedy == "Give design.fraction = 2."
+    assert cells(2) == 4
+
+
 def test_the_remedy_for_too_many_cells_is_a_fraction_that_works() -> None:
     many = "".join(factor(f"f{n}", f'{{ off = {{}}, on = {{ cmdline = "f{n}" }} }}') for n in range(9))
     found = study(HEAD + KERNELS + many + "[design]\nfraction = 32\n" + JOB + COMMAND)

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from kduel.benchmarks import benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Design, Factor, StepCell
+from kduel.core.text import plural
 from kduel.core.validation import validation_message
 from kduel.study.contenders import as_toml, check_printable, read_contenders, short_name
 
@@ -80,7 +81,9 @@ def cross(
     read = [read_factor(table, number, benchmarks, origin) for number, table in enumerate(factors, 1)]
     names = [one.factor.name for one in read]
     if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"{origin}: two factors are called {doubled!r}", "Give each a name of its own.")
+        raise InputError(
+            f"{origin}: two factors are called {doubled!r}", "Keep one of them, or give each a name of its own."
+        )
     boots = [one for one in read if not one.of_steps]
     sets = {key for one in boots for change in one.changes.values() for key in change}
     if "kernel" not in sets or not read:
@@ -236,10 +239,13 @@ def kept_cells(levels: Sequence[int], design: DesignTable, origin: str) -> list[
     two = [place for place, count in enumerate(levels) if count == 2]
     fraction = regular_fraction(len(two), design.fraction)
     if fraction is None:
+        most = design.fraction // 2
+        while regular_fraction(len(two), most) is None:
+            most //= 2
         raise InputError(
-            f"{origin}: a fraction of 1/{design.fraction} over {len(two)} factors of contenders with two levels cannot tell "
-            "them apart",
-            "Give a smaller fraction, or leave the table [design] out.",
+            f"{origin}: a fraction of 1/{design.fraction} cannot tell factors apart; contenders have "
+            f"{plural(len(two), 'factor')} with two levels",
+            f"Give design.fraction = {most}{' (all cells)' if most == 1 else ''}.",
         )
     cells = itertools.product(*(range(count) for count in levels))
     return [place for place, cell in enumerate(cells) if tuple(cell[factor] for factor in two) in fraction]

@@ -133,14 +133,22 @@ def check_bound(bound: Bound | None, steps: Sequence[Step], origin: str) -> Boun
     """The bound, where a step keeps such measurements in a unit of time. Raises InputError that lists what there is."""
     if bound is None:
         return None
-    kept = [f"{step.label}/{name}" for step in steps for name in benchmark(step.benchmark).distributions]
-    if not any(bound.metric in (one, one.rpartition("/")[2]) for one in kept):
+    kept = {f"{step.label}/{name}": step for step in steps for name in benchmark(step.benchmark).distributions}
+    about = [step for name, step in kept.items() if bound.metric in (name, name.rpartition("/")[2])]
+    if not about:
         raise InputError(
             f"{origin}: bound.metric is {bound.metric!r}, and no benchmark of this study keeps such measurements",
             f"There are {', '.join(kept)}."
             if kept
             else "Add cyclictest, wakeup or desktop: they keep every measurement.",
         )
+    for step in about:
+        histogram = getattr(benchmark(step.benchmark).read_parameters(step.parameters), "histogram", None)
+        if histogram is not None and bound.in_unit("us") >= histogram:
+            raise InputError(
+                f"{origin}: bound.limit is {bound.limit}, and {step.label} distinguishes durations up to {histogram:,} us",
+                f"Raise `histogram` of {step.benchmark} above it, or lower the limit.",
+            )
     return bound
 
 

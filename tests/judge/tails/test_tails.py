@@ -222,6 +222,7 @@ def test_a_run_states_tails_for_every_contender() -> None:
     [
         ('[bound]\nmetric = "latency"\nlimit = "150"\n', "no time with a unit"),
         ('[bound]\nmetric = "latency"\nlimit = "150 us"\nshare = 2.0\n', "not between 0 and 1"),
+        ('[bound]\nmetric = "latency"\nlimit = "5 s"\n', "distinguishes durations up to 100,000 us"),
         ('[bound]\nmetric = "speed"\nlimit = "150 us"\n', "no benchmark of this study keeps"),
     ],
 )
