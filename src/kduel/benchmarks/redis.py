@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -9,14 +10,25 @@ from msgspec import Meta
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import latencies, with_aspect
 from kduel.benchmarks.support.parameters import Count
-from kduel.benchmarks.support.reading import check_ascending, check_positive, check_samples, read_number, read_table
+from kduel.benchmarks.support.reading import (
+    check_ascending,
+    check_positive,
+    check_samples,
+    expect,
+    find_number,
+    read_number,
+    read_whole,
+    split_lines,
+)
 from kduel.benchmarks.support.service import need, server
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details, Distribution
 
 PORT = 6390
-COLUMNS = (
-    "test", "rps", "avg_latency_ms", "min_latency_ms", "p50_latency_ms", "p95_latency_ms", "p99_latency_ms", "max_latency_ms",
-)  # fmt: skip
+COLUMNS = ["avg", "min", "p50", "p95", "p99", "max"]
+"""Of the summary; milliseconds."""
+ROW = re.compile(r"[0-9.]+% <= ([0-9]+\.[0-9]{3}) milliseconds \(cumulative count ([0-9]+)\)")
+"""Of the two tables of latencies: by percentiles, ever finer towards the longest, and by steps of about 0.1 ms."""
 
 
 class RedisParameters(Parameters, frozen=True):
@@ -38,6 +50,7 @@ class Redis(Benchmark[RedisParameters]):
         "Requests a second and latency of Redis, over loopback (redis-benchmark): TCP, epoll, wake-ups, system calls"
     )
     packages = ("redis-server", "redis-tools")
+    distributions = ("latency",)
     label_template = "redis-{test}"
     label_formats = {"requests": "{}x", "clients": "{}c", "pipeline": "pipeline{}", "size": "{}b"}
     declared_metrics = (
@@ -58,25 +71,62 @@ class Redis(Benchmark[RedisParameters]):
         client = f"redis-benchmark -p {PORT} -d {p.size}"
         return (
             f"{client} -t set -n 500 -c 2 -q >/dev/null\n"
-            f"{client} -t {p.test} -n {p.requests} -c {p.clients} -P {p.pipeline} --csv\n"
+            f"{client} -t {p.test} -n {p.requests} -c {p.clients} -P {p.pipeline}\n"
         )
 
     def seconds(self, parameters: RedisParameters) -> float:
         return 1.0 + parameters.requests / 4000
 
     def parse(self, raw: Raw, parameters: RedisParameters) -> dict[str, float]:
-        rows = read_table(raw.stdout, COLUMNS, "the output of redis-benchmark (6.2 or later)")
-        if len(rows) != 1 or rows[0][0] != parameters.test.upper():
-            raise ParseError(f"the output is not of the test {parameters.test}")
-        texts = rows[0][1:]
-        found = {name: read_number(text, name) for name, text in zip(COLUMNS[1:], texts, strict=True)}
+        latencies = read_latencies(raw.stdout, parameters)
+        rate = find_number(r" *throughput summary: (\S+) requests per second", raw.stdout, "the rate")
+        rows = [line.split() for line in split_lines(raw.stdout, "stdout")]
+        place = rows.index(COLUMNS) + 1 if rows.count(COLUMNS) == 1 else len(rows)
+        figures = next(iter(rows[place:]), [])
+        if rows[place + 1 :] != [[]] or len(figures) != len(COLUMNS):
+            raise ParseError("stdout does not end in the summary of latencies of redis-benchmark (6.2 or later)")
+        found = {name: read_number(text, name) for name, text in zip(COLUMNS, figures, strict=True)}
         check_samples(parameters.requests, 990, "the latency p99")
-        check_ascending({name: found[name] for name in COLUMNS[3:]})
+        check_ascending({name: found[name] for name in COLUMNS[1:]})
+        for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
+            below = max((count for value, count in latencies.items() if value < found[name]), default=0)
+            reached = min((count for value, count in latencies.items() if value >= found[name]), default=0)
+            if not below <= share * parameters.requests <= reached:
+                raise ParseError(f"the latency {name} is {found[name]}, and the tables have it elsewhere")
         return {
-            "requests-per-second": check_positive(found["rps"], "the rate"),
-            "latency-p50": check_positive(found["p50_latency_ms"], "the latency p50"),
-            "latency-p99": found["p99_latency_ms"],
+            "requests-per-second": check_positive(rate, "the rate"),
+            "latency-p50": check_positive(found["p50"], "the latency p50"),
+            "latency-p99": found["p99"],
         }
+
+    def details(self, raw: Raw, parameters: RedisParameters) -> Details:
+        latencies = read_latencies(raw.stdout, parameters)
+        values, reached = list(latencies), list(latencies.values())
+        counts = [count - before for before, count in zip([0, *reached], reached, strict=False)]
+        kept = [(value, count) for value, count in zip(values, counts, strict=True) if count]
+        return Details(
+            distributions={
+                "latency-p99": Distribution(
+                    unit="ms",
+                    values=[value for value, _ in kept],
+                    counts=[count for _, count in kept],
+                    largest=kept[-1][0],
+                )
+            }
+        )
+
+
+def read_latencies(text: str, parameters: RedisParameters) -> dict[float, int]:
+    """By milliseconds in rising order: how many requests took no longer. Raises ParseError where the tables contradict each other, or
+    are of other requests than those asked for."""
+    expect(r"(?:.*\r)?====== (\S+) ======", text, "the test", parameters.test.upper())
+    expect(r" *([0-9]+) requests completed in \S+ seconds", text, "the number of requests", parameters.requests)
+    rows = [found.groups() for line in split_lines(text, "stdout") if (found := ROW.fullmatch(line))]
+    points = sorted({(read_number(value, "a latency"), read_whole(count, "a count")) for value, count in rows})
+    counts = [count for _, count in points]
+    if len(dict(points)) != len(points) or counts != sorted(counts) or counts[-1:] != [parameters.requests]:
+        raise ParseError(f"the tables of latencies do not count {parameters.requests} requests in rising order")
+    return dict(points)
 
 
 PLUGIN = Redis()

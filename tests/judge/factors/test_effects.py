@@ -81,6 +81,24 @@ def test_conclusions_name_the_metric_whose_effects_they_are(tmp_path: Path) -> N
     assert "What can be concluded of other/time" in text
 
 
+def test_a_mean_over_a_factor_that_it_depends_on_is_called_one(tmp_path: Path) -> None:
+    """+10 % without huge pages and -10 % with them are equivalent on average, which says nothing of either."""
+
+    def value(levels: dict[str, str], draw: np.random.Generator) -> float:
+        size = {"never": 0.1, "always": -0.1}[levels["thp"]] if levels["kernel"] == "installed-new" else 0.0
+        return math.exp(size + 0.01 * draw.standard_normal())
+
+    study = HEAD + KERNELS + THP + JOB + COMMAND
+    text = render_text(judge_run(make_factor_run(tmp_path / "run", study, value)), width=200, colour=False)
+    assert "Equivalent within ±2 %: kernel: installed-new on average over thp" in text
+    without = render_text(
+        judge_run(make_factor_run(tmp_path / "two", study, lambda _, draw: math.exp(0.01 * draw.standard_normal()))),
+        width=200,
+        colour=False,
+    )
+    assert "on average over" not in without
+
+
 @pytest.mark.parametrize(
     "form", ["text", "markdown", "html", "json", "csv", "junit", "kcidb", "latex", "mail", "summary", "badge"]
 )

@@ -15,6 +15,7 @@ from msgspec import structs
 from scipy.stats import genpareto
 from tail_boots import SHAPES, STEP, boot_of, draw_boots
 
+from kduel.benchmarks import ParseError
 from kduel.core.errors import InputError
 from kduel.core.experiment import Bound, Metric, Step
 from kduel.core.samples import Distribution, Samples
@@ -113,6 +114,20 @@ def test_a_bound_violated_once_in_a_hundred_thousand_is_found_and_the_largest_va
     assert bound_result(planted(0), Bound(metric="latency", limit="800 us", share=1e-4), 0.05).verdict == "holds"
     one = [*planted(0)[1:], structs.replace(planted(0)[0], counts=[*(100 * count for count in real.counts), 1])]
     assert bound_result(one, limit, 0.05).verdict == "undecided"
+
+
+def test_redis_keeps_all_requests_in_the_steps_of_its_tables() -> None:
+    case = next(case for case in GOOD if case.name == "redis-server-7.0.15-1~deb12u10/redis-get-2000x")
+    kept = case.benchmark.details(case.raw, case.parameters).distributions["latency-p99"]
+    assert (kept.samples, kept.largest, kept.unit) == (2000, 7.095, "ms")
+    # 75 % took no longer than 0.423 ms: 1,508 of 2,000; the step before it ends at 0.407 ms with 1,486.
+    place = kept.values.index(0.423)
+    assert kept.values[place - 1] == 0.407 and kept.counts[place] == 22 and sum(kept.counts[: place + 1]) == 1508
+    lost = case.raw.stdout.replace(
+        "0.407 milliseconds (cumulative count 1486)", "0.407 milliseconds (cumulative count 1586)"
+    )
+    with pytest.raises(ParseError, match="in rising order"):
+        case.benchmark.parse(structs.replace(case.raw, stdout=lost), case.parameters)
 
 
 def censored(boots: list[Distribution], limit: float) -> list[Distribution]:

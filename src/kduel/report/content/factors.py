@@ -14,7 +14,15 @@ from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.factors.contrasts import level_name
-from kduel.judge.factors.headline import Group, by_metric, matters, sentence_of, subjects, verdict_word
+from kduel.judge.factors.headline import (
+    Group,
+    by_metric,
+    enumerate_names,
+    matters,
+    sentence_of,
+    subjects,
+    verdict_word,
+)
 
 LINES_OF_CELLS = 16
 
@@ -32,7 +40,7 @@ class FactorGroup(Struct, kw_only=True):
     @property
     def rows(self) -> list[MetricResult]:
         """The verdicts, each under the name of its effect."""
-        return [structs.replace(one.result, benchmark=name_with_aliases(one), metric="") for one in self.effects]
+        return [structs.replace(one.result, benchmark=row_name(one, self.effects), metric="") for one in self.effects]
 
 
 class CellMean(Struct, kw_only=True):
@@ -44,9 +52,15 @@ class CellMean(Struct, kw_only=True):
     sd: float | None
 
 
-def name_with_aliases(one: EffectResult) -> str:
-    """The effect's name; in a fraction with those that it cannot be told from."""
-    return f"{one.name} (or {' or '.join(one.aliases)})" if one.aliases else one.name
+def row_name(one: EffectResult, effects: Sequence[EffectResult]) -> str:
+    """The effect's name; of a main effect that is shown to depend on other factors with these, and in a fraction with the effects that
+    it cannot be told from."""
+    name = one.name
+    shown = [other for other in effects if other.kind == "interaction" and matters(other.result)]
+    over = [factor for other in shown if one.factors[0] in other.factors for factor in other.factors]
+    if one.kind == "main" and over:
+        name += f" on average over {enumerate_names([f for f in dict.fromkeys(over) if f != one.factors[0]])}"
+    return f"{name} (or {' or '.join(one.aliases)})" if one.aliases else name
 
 
 def factor_groups(results: Results) -> list[FactorGroup]:
