@@ -29,6 +29,9 @@ class BoundResult(Struct, kw_only=True):
     share: float
     """Of the measurements, how many may exceed it."""
     exceeding: int
+    """Measurements that are known to exceed it."""
+    hidden: int = 0
+    """Further ones that may: they lie beyond the histogram, as the limit does. `high` counts them, `low` does not."""
     samples: int
     verdict: Literal["holds", "violated", "undecided"]
     level: float

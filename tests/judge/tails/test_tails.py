@@ -19,11 +19,13 @@ from kduel.benchmarks import ParseError
 from kduel.core.errors import InputError
 from kduel.core.experiment import Bound, Metric, Step
 from kduel.core.samples import Distribution, Samples
+from kduel.core.tail_results import TailResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.tails.extremes import fit, return_level
 from kduel.judge.tails.results import bound_result, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.rule import Rule
+from kduel.report.content.tails import bound_sentence
 from kduel.report.text import render_text
 from kduel.store.collect import PreparedSteps, step_directory
 from kduel.study.file import parse_study
@@ -155,7 +157,15 @@ def test_what_lies_beyond_a_histogram_counts_above_it_and_changes_nothing_below(
     # Whether those beyond exceed a limit above the histogram is not known, unless the largest does not.
     far = Bound(metric="latency", limit="100 us", share=0.02)
     assert bound_result(boots, far, 0.05).verdict == "holds"
-    assert bound_result(short, far, 0.05).verdict == "undecided"
+    unknown = bound_result(short, far, 0.05)
+    assert unknown.verdict == "undecided" and unknown.exceeding == 12
+    assert unknown.exceeding + unknown.hidden == sum(boot.beyond for boot in short)
+    tail = TailResult(
+        benchmark="b", metric="latency", unit="us", contender="c", boots=12, samples=12_000, largest=1.0, level=0.05
+    )
+    assert f"{unknown.exceeding} of 12,000 measurements exceed it, and {unknown.hidden} may" in bound_sentence(
+        tail, unknown
+    )
     beyond_all = Bound(metric="latency", limit="1 ms", share=0.02)
     assert bound_result(short, beyond_all, 0.05).verdict == "holds"
     assert bound_result(short, beyond_all, 0.05).exceeding == 0

@@ -127,7 +127,8 @@ def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> B
     found = BoundResult(
         limit=limit,
         share=bound.share,
-        exceeding=int(most.sum()),
+        exceeding=int(least.sum()),
+        hidden=int((most - least).sum()),
         samples=int(samples.sum()),
         verdict="undecided",
         level=level,
@@ -139,7 +140,7 @@ def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> B
     _, (low,), _ = share_interval((least / samples)[:, None], samples, level)
     found.estimate, found.low, found.high = float(mean), float(low), float(high)
     found.verdict = "holds" if high < bound.share else "violated" if low > bound.share else "undecided"
-    if found.verdict == "undecided" and not found.exceeding:
+    if found.verdict == "undecided" and not most.any():
         found.reason = f"none of {found.samples:,} samples exceeds it, which shows no less than {high:.2g}"
     return found
 

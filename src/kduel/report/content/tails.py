@@ -6,6 +6,7 @@ from kduel.core.format import amount, plain_number, signed_number
 from kduel.core.results import Results
 from kduel.core.tail_results import BoundResult, ReturnLevelResult, ShiftResult, TailResult
 from kduel.core.text import visible
+from kduel.judge.tails.shares import FEWEST_BOOTS
 
 
 def tail_lines(results: Results) -> list[str]:
@@ -34,6 +35,8 @@ def bound_sentence(tail: TailResult, bound: BoundResult) -> str:
         f"{name_of(tail)}: {plain_number(bound.limit)} {tail.unit} for all but {bound.share:g}: {bound.verdict}. "
         f"{bound.exceeding:,} of {bound.samples:,} measurements exceed it"
     )
+    if bound.hidden:
+        said += f", and {bound.hidden:,} may: like the limit they lie beyond the histogram"
     if bound.low is not None and bound.high is not None:
         said += f" (share {bound.low:.2g} to {bound.high:.2g})"
     if bound.reason:
@@ -50,7 +53,8 @@ def quantile_lines(tail: TailResult) -> list[str]:
     for one in tail.quantiles:
         share = f"{100 * one.share:.10g} %"
         if one.value is None or one.low is None or one.high is None:
-            lines.append(f"{share}: not estimable from {tail.samples:,} measurements in {tail.boots} boots")
+            need = f"; it takes {FEWEST_BOOTS} boots" if tail.boots < FEWEST_BOOTS else ""
+            lines.append(f"{share}: not estimable from {tail.samples:,} measurements in {tail.boots} boots{need}")
             break
         lines.append(f"{share}: {amount(one.value)} {tail.unit} ({amount(one.low)} to {amount(one.high)})")
     if tail.largest is not None:
