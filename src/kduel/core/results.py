@@ -27,6 +27,7 @@ from kduel.core.metric_results import (
     MetricResult,
     Warning_,
 )
+from kduel.core.ranking_results import AspectRanking
 from kduel.core.samples import StepResult
 from kduel.core.slices import Reducer
 from kduel.core.tail_results import (
@@ -187,6 +188,8 @@ class Results(Struct, kw_only=True):
     headlines: list[Headline] = field(default_factory=list)
     effects: list[EffectResult] = field(default_factory=list)
     """Of a study with factors: what decides, instead of single contenders against the baseline."""
+    rankings: list[AspectRanking] = field(default_factory=list)
+    """The contenders by aspect, where a run has three or more, or an aspect with several primary metrics."""
     tails: list[TailResult] = field(default_factory=list)
     """Of benchmarks that keep their single measurements."""
     shifts: list[ShiftResult] = field(default_factory=list)

@@ -21,6 +21,7 @@ from kduel.judge.lint import examine
 from kduel.judge.lint.findings import changed_afterwards, machine_out
 from kduel.judge.lint.findings import futile as futile_run
 from kduel.judge.pooled import read_merged
+from kduel.judge.ranking import rankings
 from kduel.judge.tails.results import shift_results, tail_results
 from kduel.judge.verdict.futility import futile, futility_text
 from kduel.judge.verdict.headline import headlines
@@ -180,6 +181,9 @@ def judge_samples(
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
+    if not (study.design or lock.machine.exact):
+        by_harness = {f"{metric.benchmark}/{metric.metric}" for metric in metrics if metric.by_harness}
+        results.rankings = rankings(samples, rule, by_harness)
     results.warnings[:0] = [
         changed_afterwards.PLUGIN.warning(f"The run was changed afterwards: {change}.") for change in changes
     ]

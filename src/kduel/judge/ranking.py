@@ -1,0 +1,144 @@
+"""The ranking of contenders by aspect: the geometric mean of its primary metrics within a boot, judged as one metric.
+
+Each comparison has the share of alpha of a primary comparison. There are no more of them than of those, so that all intervals of
+the ranking hold together: contenders whose intervals lie apart differ. docs/statistics.md has the method and its figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kduel.core.experiment import Aspect, Metric
+from kduel.core.metric_results import MetricResult
+from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.core.samples import Samples
+from kduel.core.text import plural
+from kduel.judge.verdict.classify import WITHIN
+from kduel.judge.verdict.comparison import Comparison, compare, is_deterministic
+from kduel.judge.verdict.judge import assess_primary, split
+from kduel.judge.verdict.result import write
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.voids import forbidden_by_missing
+
+MEAN = "geometric mean"
+"""The metric that a ranking judges."""
+
+
+def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str] = ()) -> list[AspectRanking]:
+    """A ranking for each aspect that has two primary metrics, or three contenders; `by_harness` are keys of metrics that the
+    benchmark itself sets."""
+    groups: dict[Aspect, list[Samples]] = {}
+    for table in samples:
+        if table.primary and table.metric.aspect and table.metric.better != "none" and not is_deterministic(table):
+            groups.setdefault(table.metric.aspect, []).append(table)
+    means: dict[Aspect, Samples] = {}
+    entering: dict[Aspect, list[str]] = {}
+    for aspect, tables in groups.items():
+        chosen = [table for table in tables if table.key not in by_harness and is_positive(table)]
+        if chosen and (len(chosen) > 1 or len(chosen[0].contenders) > 2):
+            means[aspect] = mean_table(aspect, chosen)
+            entering[aspect] = [table.key for table in chosen]
+    share = split(samples, rule)
+    judged: dict[str, list[Comparison]] = {aspect: [] for aspect in means}
+    # The primary metrics are there for their number alone.
+    for c in compare([*samples, *means.values()], rule):
+        if any(c.table is table for table in means.values()):
+            judged[c.table.benchmark].append(c)
+    return [
+        AspectRanking(
+            aspect=aspect,
+            metrics=entering[aspect],
+            left_out=[table.key for table in groups[aspect] if table.key not in entering[aspect]],
+            **ranked(judged[aspect], share)._asdict(),
+        )
+        for aspect in means
+    ]
+
+
+def is_positive(table: Samples) -> bool:
+    """True if every value has a ratio to every other."""
+    return all(value is None or value > 0 for column in table.values.values() for value in column)
+
+
+def mean_table(aspect: Aspect, tables: Sequence[Samples]) -> Samples:
+    """By contender and block, the geometric mean of these metrics; None where a boot lacks one of them."""
+    first = tables[0]
+    signs = [1 if table.metric.better == "higher" else -1 for table in tables]
+    values: dict[str, list[float | None]] = {}
+    for name in first.contenders:
+        columns = np.array([table.values[name] for table in tables], dtype=float)
+        means = np.exp(np.mean(np.log(columns) * np.array(signs)[:, None], axis=0))
+        values[name] = [None if np.isnan(mean) else float(mean) for mean in means]
+    return Samples(
+        benchmark=aspect,
+        metric=Metric(name=MEAN, unit="", better="higher", aspect=aspect),
+        blocks=first.blocks,
+        values=values,
+        machines=first.machines,
+        order=first.order,
+        absent=first.absent,
+        covariates=first.covariates,
+    )
+
+
+class Ranked(NamedTuple):
+    """Contenders with their ranks, and the verdicts behind them."""
+
+    ranks: list[Rank]
+    results: list[MetricResult]
+
+
+def ranked(comparisons: Sequence[Comparison], share: float) -> Ranked:
+    """The ranks that the comparisons of one aspect with the baseline leave open."""
+    results = [write(c, assess_primary(c, share), beside=False) for c in comparisons]
+    intervals = {comparisons[0].baseline: (1.0, 1.0, 1.0)}
+    unranked = []
+    for c, result in zip(comparisons, results, strict=True):
+        if reason := reason_against(c, result):
+            unranked.append(Rank(contender=c.contender, first=None, last=None, reason=reason))
+        else:
+            intervals[c.contender] = ratios(result)
+    delta = comparisons[0].rule.delta_pct
+    ranks = [
+        Rank(
+            contender=name,
+            first=1 + sum(is_better(other, own, delta) for other in intervals.values()),
+            last=len(intervals) - sum(is_better(own, other, delta) for other in intervals.values()),
+        )
+        for name, own in intervals.items()
+    ]
+    ranks.sort(key=lambda rank: (rank.first, rank.last, -intervals[rank.contender][1]))
+    return Ranked([*ranks, *unranked], results)
+
+
+def ratios(result: MetricResult) -> tuple[float, float, float]:
+    """Low end, estimate and high end as ratios to the baseline. The result has an interval."""
+    low, middle, high = (
+        1 + (value or 0.0) / 100 for value in (result.ci_low_pct, result.effect_pct, result.ci_high_pct)
+    )
+    return low, middle, high
+
+
+def is_better(one: tuple[float, float, float], other: tuple[float, float, float], delta_pct: float) -> bool:
+    """True if the whole interval of the first lies above that of the second, and not within delta of it."""
+    return one[0] > other[2] and one[2] > other[0] * (1 + delta_pct / 100)
+
+
+def reason_against(c: Comparison, result: MetricResult) -> str:
+    """Reason why the comparison gives no rank, or an empty string: what would forbid a verdict."""
+    if result.n < c.rule.fewest:
+        return f"{plural(result.n, 'complete pair')}, and it takes {c.rule.fewest}"
+    if c.looks.planned < len(c.looks.pairs):
+        return f"no analysis is planned after {plural(c.looks.blocks[-1], 'block')}"
+    if missing := forbidden_by_missing(c, WITHIN):
+        return missing
+    if not c.orders_vary[-1]:
+        return "in all pairs the contenders had one order"
+    if not c.sufficient[-1]:
+        return "too few pairs on each machine"
+    if result.scale != "ratio" or result.ci_low_pct is None or result.ci_high_pct is None:
+        return "no interval: the values do not vary"
+    return ""
