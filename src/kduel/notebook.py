@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
 from kduel.core.metric_results import MetricResult
+from kduel.core.ranking_results import AspectRanking
 from kduel.core.results import Results
 from kduel.report.plots import effects, values
 
@@ -73,6 +74,11 @@ class LoadedRun:
     def metrics(self) -> list[MetricResult]:
         """Each metric of each contender against the baseline, in the study's order."""
         return self.results.metrics
+
+    @property
+    def rankings(self) -> list[AspectRanking]:
+        """The contenders by aspect; empty for a run of two contenders without an aspect of several primary metrics."""
+        return self.results.rankings
 
     def metric(self, benchmark: str, name: str = "", contender: str = "") -> MetricResult:
         """The result of a benchmark's metric; of its first one, and of the first contender, if none is named.

@@ -227,7 +227,8 @@ def test_markdown_is_nothing_but_our_own(example: str) -> None:
         "s_open",
     }
     for table in re.findall(r"(?m)(?:^\|.*\n)+", text):
-        assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {9}
+        columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert columns == ({4} if table.startswith("| rank |") else {9})
 
 
 def test_markdown_shows_what_it_was_given() -> None:

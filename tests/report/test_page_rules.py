@@ -1,4 +1,4 @@
-"""Pages of seven kinds by html-validate and axe: at three widths, light and dark, printed, without a script; and LaTeX compiled."""
+"""Pages of every kind by html-validate and axe: at three widths, light and dark, printed, without a script; and LaTeX compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import PROGRAMS, Browser
-from pages import SEVEN
+from pages import KINDS
 
 from kduel.report import report_format
 
@@ -23,7 +23,7 @@ CUT = "[...document.querySelectorAll('.scroll:has(> .verdicts)')].filter(one => 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("pages")
-    for kind, make in SEVEN.items():
+    for kind, make in KINDS.items():
         (place / f"{kind}.html").write_text(report_format("html").render(make(place / kind)), "utf-8")
     return place
 
@@ -47,7 +47,7 @@ def test_html_validate_finds_nothing(pages: Path, need: Callable[..., str]) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", SEVEN)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scripts", [True, False])
 def test_axe_finds_nothing(pages: Path, browser: Browser, need: Callable[..., str], kind: str, scripts: bool) -> None:
     need(str(MODULES / ".bin/html-validate"))
@@ -72,16 +72,16 @@ def test_axe_finds_nothing(pages: Path, browser: Browser, need: Callable[..., st
 def test_print_has_no_cut_column(pages: Path, browser: Browser) -> None:
     browser.resize(717, 1000)  # A4 less the margins of Chromium; Letter is wider.
     browser.media("print")
-    for kind in SEVEN:
+    for kind in KINDS:
         browser.open(pages / f"{kind}.html")
         assert browser.evaluate("document.documentElement.scrollWidth") <= 717, kind
 
 
-@pytest.mark.parametrize("kind", SEVEN)
+@pytest.mark.parametrize("kind", KINDS)
 def test_latex_has_no_overfull_line_and_keeps_notes_with_the_table(
     need: Callable[..., str], tmp_path: Path, kind: str
 ) -> None:
-    body = report_format("latex").render(SEVEN[kind](tmp_path))
+    body = report_format("latex").render(KINDS[kind](tmp_path))
     (tmp_path / "body.tex").write_text(body)
     (tmp_path / "paper.tex").write_text(
         "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{textcomp,booktabs,graphicx,longtable}\n"

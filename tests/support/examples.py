@@ -17,6 +17,7 @@ from scipy import stats
 
 from kduel.core.experiment import MachineRecord, Void
 from kduel.core.metric_results import MetricResult, Verdict, Warning_
+from kduel.core.ranking_results import AspectRanking, Rank
 from kduel.core.results import ContenderResult, Difference, Results, SourceFile, StudyResult, TrialResult
 
 ROOT = Path(__file__).parents[2]
@@ -348,6 +349,19 @@ def hostile() -> Results:
         metric.metric = metric.unit = metric.about = metric.told = HOSTILE
         metric.warnings = [Warning_(code=HOSTILE, message=HOSTILE)]
         metric.beside = {HOSTILE: 1.0}
+    names = [contender.name for contender in found.contenders]
+    found.rankings = [
+        AspectRanking(
+            aspect="throughput",
+            metrics=[HOSTILE, HOSTILE],
+            left_out=[HOSTILE],
+            ranks=[
+                *(Rank(contender=name, first=1, last=2) for name in names),
+                Rank(contender=HOSTILE, first=None, last=None, reason=HOSTILE),
+            ],
+            results=found.metrics[:1],
+        )
+    ]
     for difference in found.differences:
         difference.group = difference.key = HOSTILE
         difference.values = dict.fromkeys(difference.values, HOSTILE)

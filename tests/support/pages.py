@@ -1,15 +1,24 @@
-"""Seven kinds of run whose pages differ: what the tests of the page look at."""
+"""Kinds of run whose pages differ: what the tests of the page look at."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from examples import Results, exact, published, simulated, three
 from factor_runs import HEAD, JOB, KERNELS, SIZE, THP, make_factor_run, with_interaction
+from msgspec import structs
+from tail_boots import SHAPES, draw_boots
 
+from kduel.analysis.matrix.shape import tables
+from kduel.core.experiment import Aspect, Bound, Metric
 from kduel.core.host import HostStep
+from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_path, judge_run
+from kduel.judge.ranking import rankings
+from kduel.judge.tails.results import quantile_of, shift_results, tail_results
+from kduel.judge.verdict.rule import planned_rule
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,10 +59,54 @@ def merged(place: Path) -> Results:
     return judge_run(place / "merged")
 
 
-SEVEN: dict[str, Callable[[Path], Results]] = {
+def ranked(_: Path) -> Results:
+    """Four contenders in two aspects, one of which has two metrics."""
+    whole = simulated(contenders=("debian-6.1", "debian-6.12", "debian-7.1", "debian-7.1-rt"))
+    aspects: list[Aspect] = ["throughput", "scheduling", "scheduling"]
+    values, metrics = tables(whole)
+    samples = [
+        Samples(
+            benchmark=benchmark,
+            metric=structs.replace(metrics[benchmark][name], aspect=aspect),
+            primary=True,
+            blocks=whole.blocks,
+            values=held,
+        )
+        for ((benchmark, name), held), aspect in zip(values.items(), aspects, strict=False)
+    ]
+    whole.rankings = rankings(samples, planned_rule(whole.study))
+    return whole
+
+
+def tailed(_: Path) -> Results:
+    """Three kernels whose single measurements were kept, with a bound: one in 1,000 above 150 us at most."""
+    whole = three()
+    names = [contender.name for contender in whole.contenders]
+    draw = np.random.default_rng(3)
+    boots = {
+        name: draw_boots(SHAPES[shape], draw, len(whole.blocks), 2000)
+        for name, shape in zip(names, ("exponential", "Pareto", "two modes"), strict=True)
+    }
+    samples = [
+        Samples(
+            benchmark="cyclictest-idle",
+            metric=Metric("latency-p99", "us", "lower", aspect="wakeup-latency"),
+            blocks=whole.blocks,
+            values={name: [quantile_of(boot, 0.99) for boot in column] for name, column in boots.items()},
+            distributions=dict(boots),
+        )
+    ]
+    rule, bound = planned_rule(whole.study), Bound(metric="latency", limit="150 us", share=1e-3)
+    whole.tails, whole.shifts = tail_results(samples, rule, bound), shift_results(samples, rule)
+    return whole
+
+
+KINDS: dict[str, Callable[[Path], Results]] = {
     "default": with_exact,
     "exact": lambda _: exact(),
     "three": lambda _: three(),
+    "ranking": ranked,
+    "tails": tailed,
     "matrix": matrix,
     "factors": factors,
     "import": lambda _: published(),

@@ -52,7 +52,7 @@ def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str]
             aspect=aspect,
             metrics=entering[aspect],
             left_out=[table.key for table in groups[aspect] if table.key not in entering[aspect]],
-            **ranked(judged[aspect], share)._asdict(),
+            **rank_contenders(judged[aspect], share)._asdict(),
         )
         for aspect in means
     ]
@@ -84,14 +84,14 @@ def mean_table(aspect: Aspect, tables: Sequence[Samples]) -> Samples:
     )
 
 
-class Ranked(NamedTuple):
+class Standings(NamedTuple):
     """Contenders with their ranks, and the verdicts behind them."""
 
     ranks: list[Rank]
     results: list[MetricResult]
 
 
-def ranked(comparisons: Sequence[Comparison], share: float) -> Ranked:
+def rank_contenders(comparisons: Sequence[Comparison], share: float) -> Standings:
     """The ranks that the comparisons of one aspect with the baseline leave open."""
     results = [write(c, assess_primary(c, share), beside=False) for c in comparisons]
     intervals = {comparisons[0].baseline: (1.0, 1.0, 1.0)}
@@ -111,7 +111,7 @@ def ranked(comparisons: Sequence[Comparison], share: float) -> Ranked:
         for name, own in intervals.items()
     ]
     ranks.sort(key=lambda rank: (rank.first, rank.last, -intervals[rank.contender][1]))
-    return Ranked([*ranks, *unranked], results)
+    return Standings([*ranks, *unranked], results)
 
 
 def ratios(result: MetricResult) -> tuple[float, float, float]:

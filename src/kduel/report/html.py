@@ -25,6 +25,7 @@ from kduel.report.content.machines import machine_tables
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.content.overview import left_out
+from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title
 from kduel.report.content.reproduce import reproduction, shell_lines
 from kduel.report.page.charts import Charts, metric_groups
 from kduel.report.page.factors import factors_part
@@ -78,6 +79,8 @@ class HtmlFormat(Format):
             tradeoffs=tradeoffs_part(results),
             factors=factors_part(results),
             tails=tails_part(results),
+            rankings=[(ranking_title(one), ranking_rows(one)) for one in results.rankings],
+            ranking_means=RANKING_MEANS,
             marks=MARKS,
             NOTES_ABOVE=NOTES_ABOVE,
             efficiency=efficiency,

@@ -15,6 +15,7 @@ from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest,
 from kduel.report.content.machines import HEAD, machine_tables
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
+from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title, verdict_note
 from kduel.report.content.tails import bound_lines, tail_lines
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -33,6 +34,7 @@ class MarkdownFormat(Format):
         parts = [f"# {escape_markdown(said.title)}", escape_markdown(" · ".join(said.facts))]
         for comparison in said.comparisons:
             parts += comparison_parts(comparison, said)
+        parts += ranking_parts(results)
         for found in machine_tables(results):
             parts.append(f"## Machines, {escape_markdown(found.title)}")
             rows = [
@@ -78,6 +80,21 @@ def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
     if comparison.cannot:
         parts += ["**What cannot be concluded**", bullets(comparison.cannot)]
     return parts
+
+
+def ranking_parts(results: Results) -> list[str]:
+    """The rankings under their heading, a table each; none for a run without."""
+    parts = []
+    for ranking in results.rankings:
+        rows = [
+            f"| {row.rank} | {escape_markdown(row.contender)} | {escape_markdown(row.said + verdict_note(row))} |"
+            for row in ranking_rows(ranking)
+        ]
+        parts += [
+            escape_markdown(ranking_title(ranking)),
+            "\n".join(["| rank | contender | against the baseline |", "|---|---|---|", *rows]),
+        ]
+    return ["## Ranking", *parts, RANKING_MEANS] if parts else []
 
 
 def modes_sentence(metric: MetricResult) -> str:

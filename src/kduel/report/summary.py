@@ -26,6 +26,7 @@ from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import CONDITIONS, shows_difference, side, torn_metrics, unseen_mode_text
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
+from kduel.report.content.ranking import ranking_lines
 
 WIDTH = 100
 RATES = ("/s", "ops", "Hz")
@@ -43,6 +44,8 @@ class SummaryFormat(Format):
         out = [said.title, "=" * len(said.title), " · ".join(said.facts), ""]
         for comparison in said.comparisons:
             out += comparison_lines(comparison)
+        if lines := ranking_lines(results):
+            out += [*heading("Ranking"), *lines[:-1], *textwrap.wrap(lines[-1], WIDTH), ""]
         out += heading("Measured")
         for sentence in said.measured:
             out += wrap_item(sentence)

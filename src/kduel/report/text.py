@@ -18,6 +18,7 @@ from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.factors import cell_lines, factor_groups
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables
 from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
+from kduel.report.content.ranking import ranking_lines
 from kduel.report.content.tails import bound_lines, tail_lines
 from kduel.report.content.textgrid import verdict_lines
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
@@ -108,6 +109,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
                 console.print(Text.assemble(*line), overflow="fold")
     if is_counted(results):
         print_next(console, results, run)
+    print_lines(console, "Ranking", ranking_lines(results))
     print_notes(console, said, all_findings)
     for comparison in said.comparisons:
         if is_counted(results):

@@ -1,106 +1,115 @@
-"""The plots of tails: the share of measurements above each value on logarithmic axes, and the shift of quantiles."""
+"""Charts of tails: the share of measurements above each value on logarithmic axes, and the shift of quantiles."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from kduel.core.format import amount
+from markupsafe import Markup
+
 from kduel.core.tail_results import ShiftResult, TailResult
 from kduel.core.text import visible
-from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base
+from kduel.report.plots.draw import (
+    Point,
+    Scale,
+    bottom_axis,
+    chart,
+    dots,
+    group,
+    left_axis,
+    line,
+    polyline,
+    rectangle,
+    scale_of,
+    stretched_area,
+    tick_text,
+    words,
+)
+from kduel.report.plots.trials import arm_class
 
-PANEL = 420
+NEARLY_ALL = 0.99
+"""A curve begins at the largest value that so many of the measurements exceed."""
+FINE = 2.2
+"""An axis of so many decades at most has ticks at 1, 2 and 5."""
 
 
-def survival(tails: Sequence[TailResult], theme: Theme) -> Spec:
-    """One line a contender, of the mean distribution over boots; the bound as a vertical line with its share."""
-    rows: list[Row] = [
-        {"line": visible(tail.contender, 200), "rank": rank, "value": value, "share": share, "said": f"{share:.3g} above {amount(value)}"}
-        for rank, tail in enumerate(tails)
-        for value, share in tail.survival
-        if value > 0
-    ]  # fmt: skip
-    spec = base(theme, PANEL, 260, rows)
-    spec["autosize"] = {"type": "pad", "contains": "padding"}
-    x: Spec = {
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": False},
-        "title": f"{visible(tails[0].metric, 60)}, {visible(tails[0].unit, 20)}",
-    }
-    y: Spec = {
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": False},
-        "title": "share of measurements above",
-        "axis": {"format": "~e"},
-    }
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
-            "encoding": {
-                "x": {"field": "value", **x},
-                "y": {"field": "share", **y},
-                "color": {
-                    "field": "line",
-                    "type": "nominal",
-                    "sort": {"field": "rank", "op": "min"},
-                    "scale": {"range": list(theme.arms)},
-                    "legend": {"title": None, "orient": "top", "columns": 1},
-                },
-                "tooltip": [{"field": "line", "type": "nominal"}, {"field": "said", "type": "nominal"}],
-            },
-        }
+def survival_chart(tails: Sequence[tuple[int, TailResult]], label: str) -> Markup:
+    """One line a contender, each with its number, of the mean distribution over boots; the bound as a vertical line, down to its
+    share."""
+    curves = {arm: tail_of(tail.survival) for arm, tail in tails}
+    bound = next((tail.bound for _, tail in tails if tail.bound is not None), None)
+    values = [math.log10(value) for curve in curves.values() for value, _ in curve]
+    across = scale_of([*values, *([math.log10(bound.limit)] if bound else [])], room=0.02)
+    upward = Scale(
+        low=min((math.log10(share) for curve in curves.values() for _, share in curve), default=-1) - 0.1, high=0
+    )
+
+    def at(value: float, share: float) -> Point:
+        return across.share(math.log10(value)), 1 - upward.share(math.log10(share))
+
+    drawn = [
+        polyline([steps([at(*point) for point in curve])], f"curve {arm_class(arm)}") for arm, curve in curves.items()
     ]
-    if bound := next((tail.bound for tail in tails if tail.bound is not None), None):
-        layers.append(
-            {
-                "data": {"values": [{"value": bound.limit, "share": bound.share}]},
-                "mark": {"type": "rule", "color": theme.tones[1], "strokeDash": [5, 4]},
-                "encoding": {"x": {"field": "value", **x}},
-            }
-        )
-    spec["layer"] = layers
-    return spec
+    if bound:
+        drawn.append(polyline([[(at(bound.limit, 1)[0], 0), at(bound.limit, bound.share)]], "limit"))
+    shares = [(at(1, share)[1], f"{tick_text(100 * share)} %") for share in log_ticks(upward, fine=False)]
+    grid = stretched_area(polyline([((0, y), (1, y)) for y, _ in shares], "grid"))
+    below = [(at(value, 1)[0], tick_text(value)) for value in log_ticks(across)]
+    title = f"{visible(tails[0][1].metric, 60)}, {visible(tails[0][1].unit, 20)}"
+    return chart(
+        "tall", label, words((0, 0), "share of measurements above", dy=-8), grid,
+        group("end", -6, 4, *(words((0, y), text) for y, text in shares)), stretched_area(*drawn), bottom_axis(below, title),
+    )  # fmt: skip
 
 
-def shift(one: ShiftResult, delta: float, theme: Theme) -> Spec:
-    """Change of each quantile with its interval, on an axis that stretches towards the tail."""
-    rows: list[Row] = [
-        {
-            "place": number,
-            "quantile": f"{100 * point.share:g} %",
-            "effect": point.effect_pct,
-            "low": point.low_pct,
-            "high": point.high_pct,
-        }
+def tail_of(survival: Sequence[Point]) -> list[Point]:
+    """The curve without its beginning, where nearly all measurements lie above."""
+    curve = [(value, share) for value, share in survival if value > 0 and share > 0]
+    begin = max((number for number, (_, share) in enumerate(curve) if share >= NEARLY_ALL), default=0)
+    return curve[begin:]
+
+
+def steps(points: Sequence[Point]) -> list[Point]:
+    """The points of a curve that keeps each height until the next place."""
+    found = list(points[:1])
+    for x, y in points[1:]:
+        found += [(x, found[-1][1]), (x, y)]
+    return found
+
+
+def log_ticks(scale: Scale, *, fine: bool = True) -> list[float]:
+    """Round values on an axis of decimal logarithms: powers of ten, with 2 and 5 times them on a short axis if `fine`."""
+    parts = (1, 2, 5) if fine and scale.high - scale.low <= FINE else (1,)
+    powers = range(math.floor(scale.low), math.floor(scale.high) + 1)
+    found = [part * 10.0**power for power in powers for part in parts]
+    return [value for value in found if scale.low <= math.log10(value) <= scale.high]
+
+
+def shift_chart(one: ShiftResult, arm: int, delta: float, label: str) -> Markup:
+    """Change of each quantile with its interval, at even distances; in the band a difference does not matter."""
+    points = [
+        (number, point.effect_pct, point.low_pct, point.high_pct)
         for number, point in enumerate(one.points)
+        if point.effect_pct is not None and point.low_pct is not None and point.high_pct is not None
     ]
-    spec = base(theme, PANEL, 220, rows)
-    spec["autosize"] = {"type": "pad", "contains": "padding"}
-    x: Spec = {
-        "field": "quantile",
-        "type": "ordinal",
-        "sort": {"field": "place", "op": "min"},
-        "axis": {"title": "quantile within a boot", "labelAngle": 0},
-    }
-    y: Spec = {"type": "quantitative", "title": "change against the baseline, %", "axis": {"labelExpr": SIGNED}}
-    spec["layer"] = [
-        {
-            "data": {"values": [{"low": -delta, "high": delta}]},
-            "mark": {"type": "rect", "color": theme.band},
-            "encoding": {"y": {"field": "low", **y}, "y2": {"field": "high"}},
-        },
-        {
-            "data": {"values": [{"zero": 0}]},
-            "mark": {"type": "rule", "color": theme.dim},
-            "encoding": {"y": {"field": "zero", **y}},
-        },
-        {
-            "mark": {"type": "area", "opacity": 0.25, "color": theme.arms[1]},
-            "encoding": {"x": x, "y": {"field": "low", **y}, "y2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "line", "point": True, "color": theme.arms[1]},
-            "encoding": {"x": x, "y": {"field": "effect", **y}},
-        },
+    upward = scale_of([value for _, *values in points for value in values], zero=True)
+    across = Scale(low=-0.5, high=len(one.points) - 0.5)
+
+    def at(number: int, value: float) -> Point:
+        return across.share(number), 1 - upward.share(value)
+
+    low = [at(number, low) for number, _, low, _ in points]
+    high = [at(number, high) for number, _, _, high in points]
+    middle = [at(number, effect) for number, effect, _, _ in points]
+    first, last = (min(1.0, max(0.0, at(0, value)[1])) for value in (delta, -delta))
+    drawn = [
+        polyline([[*low, *reversed(high)]], f"around {arm_class(arm)}"),
+        polyline([middle], f"curve {arm_class(arm)}"),
+        dots(middle, arm_class(arm)),
     ]
-    return spec
+    below = [(at(number, 0)[0], tick_text(100 * point.share)) for number, point in enumerate(one.points)]
+    return chart(
+        "shift", label, words((0, 0), "change against the baseline, %", dy=-8), rectangle((0, first), (1, last), "band"),
+        left_axis(upward), line((0, at(0, 0)[1]), (1, at(0, 0)[1]), "zero"), stretched_area(*drawn),
+        bottom_axis(below, "quantile within a boot, %"),
+    )  # fmt: skip
