@@ -91,6 +91,7 @@ def test_a_mean_over_a_factor_that_it_depends_on_is_called_one(tmp_path: Path) -
     study = HEAD + KERNELS + THP + JOB + COMMAND
     text = render_text(judge_run(make_factor_run(tmp_path / "run", study, value)), width=200, colour=False)
     assert "Equivalent within ±2 %: kernel: installed-new on average over thp" in text
+    assert "Kernels: (installed-old, thp=never), (installed-old, thp=always): installed:old;" in text
     without = render_text(
         judge_run(make_factor_run(tmp_path / "two", study, lambda _, draw: math.exp(0.01 * draw.standard_normal()))),
         width=200,

@@ -27,7 +27,8 @@ def kernels(results: Results) -> str:
     """Each kernel with its package or image, and the contenders that ran it."""
     arms: dict[str, list[str]] = {}
     for contender in results.contenders:
-        arms.setdefault(kernel(contender), []).append(visible(contender.name, 200))
+        name = visible(contender.name, 200)
+        arms.setdefault(kernel(contender), []).append(f"({name})" if ", " in name else name)
     if set(arms) <= {""}:
         return UNSTATED if results.study.imported else "not known"
     found = [
