@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked import ForkedKduel
 from hypothesis import HealthCheck, settings
 
 # labgrid's gRPC has handlers of fork, which abort in a child of a process where its threads are at work.
@@ -46,6 +47,8 @@ use = "outside-letters"
 text = ["hello", "longer"]
 primary = ["letters"]
 """
+
+SOURCE = Path(__file__).parents[1] / "src"
 
 # No test is one of timing: a busy machine must not fail one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -112,23 +115,47 @@ def outside(tmp_path: Path) -> Path:
 def environment(tmp_path: Path, outside: Path) -> dict[str, str]:
     """Environment variables of a user who has installed these plug-ins."""
     return os.environ | {
-        "PYTHONPATH": f"{Path(__file__).parents[1] / 'src'}:{outside}",
+        "PYTHONPATH": f"{SOURCE}:{outside}",
         "KDUEL_CACHE": str(tmp_path / "cache"),
         "NO_COLOR": "1",
     }
 
 
-@pytest.fixture
-def kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `kduel ARGUMENTS...` as a user starts it, by default in an empty directory."""
-    place = tmp_path / "place"
-    place.mkdir()
+@pytest.fixture(scope="session")
+def forked_kduel() -> Iterator[ForkedKduel]:
+    """Starts `kduel` in a fraction of the time."""
+    with ForkedKduel(os.environ | {"PYTHONPATH": str(SOURCE)}) as program:
+        yield program
 
-    def call(*arguments: object, cwd: Path = place, **options: object) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture
+def start_kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `kduel ARGUMENTS...` in a Python of its own, for tests of what happens while it starts."""
+    place = tmp_path / "place"
+    place.mkdir(exist_ok=True)
+
+    def call(*arguments: object, cwd: Path = place) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "kduel", *map(str, arguments)],
-            env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False, **options,
+            env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
+
+    return call
+
+
+@pytest.fixture
+def kduel(
+    forked_kduel: ForkedKduel,
+    start_kduel: Callable[..., subprocess.CompletedProcess[str]],
+    environment: dict[str, str],
+    tmp_path: Path,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `kduel ARGUMENTS...` as a user starts it, by default in an empty directory."""
+
+    def call(*arguments: object, cwd: Path = tmp_path / "place") -> subprocess.CompletedProcess[str]:
+        if forked_kduel.can_start(environment):
+            return forked_kduel(arguments, cwd=cwd, environment=environment)
+        return start_kduel(*arguments, cwd=cwd)
 
     return call
 

@@ -51,7 +51,7 @@ def accepts(name: str, table: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_labels_are_well_formed_and_tell_parameters_apart(name: str, data: st.DataObject) -> None:
     chosen = benchmark(name)
@@ -66,7 +66,7 @@ def test_labels_are_well_formed_and_tell_parameters_apart(name: str, data: st.Da
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_metrics_are_well_formed(name: str, data: st.DataObject) -> None:
     chosen = benchmark(name)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from forked import ForkedKduel
 
 from kduel.cli import COMMANDS, kduel
 from kduel.core.errors import InputError
@@ -41,22 +40,19 @@ def never(value: object) -> bool:
 class Caller:
     """The command line in an empty directory."""
 
-    def __init__(self, process: subprocess.Popen[str], place: Path) -> None:
-        self.process, self.place = process, place
+    def __init__(self, program: ForkedKduel, place: Path) -> None:
+        self.program, self.place = program, place
 
     def __call__(self, *argv: object) -> tuple[int, str]:
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps({"argv": [str(word) for word in argv]}) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        assert answer["status"] is not None, f"a hang: {argv!r:.300}"
-        assert "Traceback" not in answer["output"], f"{argv!r:.300}\n{answer['output'][-3000:]}"
+        done = self.program(argv, cwd=self.place, environment=self.program.environment)
+        status, output = done.returncode, done.stdout + done.stderr
+        assert "Traceback" not in output, f"{argv!r:.300}\n{output[-3000:]}"
         # 255 stops `git bisect run`, which takes the others for a verdict.
         known = (0, 1, 3, 255) if "bisect" in argv and "--step" in argv else (0, 1, 2, 3)
-        assert answer["status"] in known, (argv, answer)
-        assert answer["status"] == 0 or answer["output"].strip(), "a failure without a word"
-        assert "\x1b" not in answer["output"].replace("\x1b[31m", "").replace("\x1b[1m", "").replace("\x1b[0m", "")
-        return answer["status"], answer["output"]
+        assert status in known, (argv, status, output)
+        assert status == 0 or output.strip(), "a failure without a word"
+        assert "\x1b" not in output.replace("\x1b[31m", "").replace("\x1b[1m", "").replace("\x1b[0m", "")
+        return status, output
 
     def study(self, text: str, *argv: object) -> tuple[int, str]:
         path = self.place / "study.toml"
@@ -79,13 +75,8 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
         "NO_COLOR": "1",
         "HOME": str(place),
     }
-    with subprocess.Popen(
-        [sys.executable, str(TESTS / "support/forked.py")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=place,
-    ) as process:  # fmt: skip
-        yield Caller(process, place)
-        assert process.stdin
-        process.stdin.close()
+    with ForkedKduel(environment) as program:
+        yield Caller(program, place)
 
 
 def toml(value: object) -> str:

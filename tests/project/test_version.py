@@ -118,16 +118,18 @@ def test_an_archive_and_a_wheel_carry_the_commit(checkout: Path, tmp_path: Path)
     assert (checkout / "src/kduel/COMMIT").read_text().startswith("$Format"), "a build leaves the source as it is"
 
 
-def test_only_who_asks_for_the_version_waits_for_git(kduel: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], tmp_path: Path) -> None:  # fmt: skip
+def test_only_who_asks_for_the_version_waits_for_git(
+    start_kduel: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], tmp_path: Path
+) -> None:
     fake = tmp_path / "bin/git"
     fake.parent.mkdir()
     fake.write_text(f"#!/bin/sh\necho asked >>{tmp_path}/asked\nexit 1\n")
     fake.chmod(0o755)
     environment["PATH"] = f"{fake.parent}:{environment['PATH']}"
     for words in (["--help"], ["run", "--help"], ["list", "suites"]):
-        assert kduel(*words).returncode == 0
+        assert start_kduel(*words).returncode == 0
     assert not (tmp_path / "asked").exists()
-    done = kduel("--version")
+    done = start_kduel("--version")
     assert done.stdout == f"kduel, version {__version__}\n"
     assert (tmp_path / "asked").exists() == (ROOT / ".git").exists()
 

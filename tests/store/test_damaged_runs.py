@@ -21,6 +21,9 @@ WORDS = {
     "explain": ("explain", "--offline", "--benchmark", "pipe"),
 }
 
+WRONG = (None, "x", -1, 10**30, [], {}, True)
+"""Values for a key; one key gets every second of them, and the next key the others."""
+
 
 def damages(data: bytes, name: str, draw: random.Random) -> Iterator[tuple[str, bytes | None]]:
     """A file's content after each damage; None for a file that is gone."""
@@ -35,8 +38,8 @@ def damages(data: bytes, name: str, draw: random.Random) -> Iterator[tuple[str, 
     yield "number", b"9" * 5_000 + b"\n"
     if name.endswith(".json"):
         found = json.loads(data)
-        for key in list(found):
-            for wrong in (None, "x", -1, 10**30, [], {}, True):
+        for number, key in enumerate(found):
+            for wrong in WRONG[number % 2 :: 2]:
                 yield f"{key} = {wrong!r:.20}", json.dumps(found | {key: wrong}).encode()
             yield f"no {key}", json.dumps({k: v for k, v in found.items() if k != key}).encode()
 

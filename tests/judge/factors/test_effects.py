@@ -118,7 +118,7 @@ def test_every_format_shows_effects(tmp_path: Path, form: str, capsys: pytest.Ca
 )
 def test_absent_interactions_are_seldom_found(levels: tuple[int, ...], noise: str, blocks: int) -> None:
     """Family-wise; perf/factors_calibration.py has the long simulation."""
-    runs, wrong = 120, 0
+    runs, wrong = 60, 0
     for seed in range(runs):
         table, design = simulate_cells(levels, {}, noise, blocks, seed)
         found = judge_primary(gating([table], design), Rule.fixed_blocks(blocks))

@@ -37,7 +37,7 @@ def above(share: float, rounds: int) -> float:
 @pytest.mark.parametrize("noise", ["normal", "t3"])
 @pytest.mark.parametrize("count", [10, 20, 100])
 def test_clean_runs_have_hardly_any_finding(count: int, noise: str) -> None:
-    rounds = 200 if count < 100 else 100
+    rounds = 100 if count < 100 else 50
     for cv in (0.01, 0.03):
         found = false_alarms(noise, cv, count, rounds)
         assert set(found.each) <= CHANCE
@@ -47,7 +47,7 @@ def test_clean_runs_have_hardly_any_finding(count: int, noise: str) -> None:
 def test_more_metrics_do_not_raise_more_alarms() -> None:
     """Ten metrics in one run share the chances that one has alone."""
     rng = np.random.default_rng(3)
-    rounds, alarms = 60, 0
+    rounds, alarms = 40, 0
     for seed in range(rounds):
         tables = [table(*rng.normal(1000, 10, (2, 12)), benchmark=f"b{n}", seed=seed) for n in range(10)]
         alarms += any(metric.warnings for metric in linted(*tables, quick=True).metrics)

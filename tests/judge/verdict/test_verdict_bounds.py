@@ -81,7 +81,7 @@ def test_t_bounds_keep_alpha(rule: Rule) -> None:
     generator = np.random.default_rng(11)
     levels = {alpha: looks.levels(rule, alpha) for alpha in (0.05, 0.05 / 7, 0.05 / 20)}
     alarms, runs = Counter[float](), 0
-    for _ in range(6):
+    for _ in range(3):
         found = plain_means(generator.standard_normal((25_000, rule.max_blocks)), looks.pairs)
         for alpha, level in levels.items():
             low, high = repeated_interval(found, level)

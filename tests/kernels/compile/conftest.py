@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import ForkedKduel
 from small_tree import archive
 
 from kduel.core.cache import Cache
@@ -35,7 +35,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @pytest.fixture
-def kduel(shared: Cache, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def kduel(
+    forked_kduel: ForkedKduel, shared: Cache, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `kduel ARGUMENTS...` in an empty directory, in the environment of a user who builds kernels by hand."""
 
     def run(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
@@ -48,10 +50,7 @@ def kduel(shared: Cache, tmp_path: Path) -> Callable[..., subprocess.CompletedPr
             "CROSS_COMPILE": "nowhere-",
             "MAKEFLAGS": "-n",
         }
-        return subprocess.run(
-            [sys.executable, "-m", "kduel", *map(str, words)],
-            cwd=tmp_path, env=environment | more, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        return forked_kduel(words, cwd=tmp_path, environment=environment | more)
 
     return run
 

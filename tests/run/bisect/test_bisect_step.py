@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import ForkedKduel
 
 from kduel.cli.bisect import command
 from kduel.run.bisect.boots import boot_study, choose_metric
@@ -17,14 +17,17 @@ from kduel.run.bisect.boots import boot_study, choose_metric
 SOURCE = Path(__file__).parents[3] / "src"
 
 
-def kduel(tmp_path: Path, *words: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "kduel", "bisect", *words],
-        env=os.environ | {"PYTHONPATH": str(SOURCE), "KDUEL_CACHE": str(tmp_path / "cache")}, cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout + done.stderr
+@pytest.fixture
+def bisect(forked_kduel: ForkedKduel, tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Exit status and output of `kduel bisect WORDS...` in the test's directory."""
+
+    def call(*words: str) -> tuple[int, str]:
+        environment = forked_kduel.environment | {"KDUEL_CACHE": str(tmp_path / "cache")}
+        done = forked_kduel(["bisect", *words], cwd=tmp_path, environment=environment)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout + done.stderr
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -45,19 +48,19 @@ def kduel(tmp_path: Path, *words: str) -> tuple[int, str]:
     ],
 )
 def test_an_error_ends_the_bisection_and_is_no_verdict_on_the_commit(
-    tmp_path: Path, words: list[str], said: str
+    bisect: Callable[..., tuple[int, str]], tmp_path: Path, words: list[str], said: str
 ) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
-    status, output = kduel(tmp_path, *words)
+    status, output = bisect(*words)
     # To git 125 is a commit to be skipped, anything else below 128 a good or a bad one.
     assert status >= 128, (status, output)
     assert said in " ".join(output.split())
 
 
-def test_without_a_step_a_wrong_command_line_ends_as_everywhere(tmp_path: Path) -> None:
-    assert kduel(tmp_path, "a", "b", "-b", "null-call", "--confg", "c")[0] == 2
+def test_without_a_step_a_wrong_command_line_ends_as_everywhere(bisect: Callable[..., tuple[int, str]]) -> None:
+    assert bisect("a", "b", "-b", "null-call", "--confg", "c")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,9 @@ def test_without_a_step_a_wrong_command_line_ends_as_everywhere(tmp_path: Path) 
         (["-b", "sysbench-cpu", "--metric", "events-per-second", "--machine", "qemu"], "missing is not there"),
     ],
 )
-def test_what_can_be_refused_is_refused_before_the_checkout(tmp_path: Path, words: list[str], said: str) -> None:
+def test_what_can_be_refused_is_refused_before_the_checkout(
+    bisect: Callable[..., tuple[int, str]], tmp_path: Path, words: list[str], said: str
+) -> None:
     """A checkout of Linux takes minutes."""
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
@@ -79,7 +84,7 @@ def test_what_can_be_refused_is_refused_before_the_checkout(tmp_path: Path, word
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/checked-out\n")
     hook.chmod(0o755)
-    status, output = kduel(tmp_path, "HEAD~", "HEAD", "--config", "missing", *words)
+    status, output = bisect("HEAD~", "HEAD", "--config", "missing", *words)
     assert status == 2 and said in " ".join(output.split()), output
     assert not (tmp_path / "checked-out").exists()
 

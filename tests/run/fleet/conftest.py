@@ -39,18 +39,6 @@ def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., Started]
 
 
 @pytest.fixture
-def kduel(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `kduel ARGUMENTS...` to its end."""
-
-    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
-        with start(*arguments) as process:
-            out, err = process.communicate(timeout=300)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    return call
-
-
-@pytest.fixture
 def write_study(write_study: Callable[..., Path]) -> Callable[..., Path]:
     """A study of two pretended kernels on the pretended machine, with blocks for several workers."""
 

@@ -113,7 +113,7 @@ NOISES: dict[str, Noise] = {
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("count", [4, 5, 10, 20])
 def test_the_same_thing_twice_is_called_different_in_five_per_cent_at_most(noise: str, count: int) -> None:
-    rounds = 4000
+    rounds = 2000
     found = simulate(NOISES[noise], count, 0.0, rounds)
     alarms = found["higher"] + found["lower"]
     # 5 %, three standard errors, and half a per cent for noise that is not normal.
