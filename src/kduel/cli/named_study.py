@@ -12,6 +12,7 @@ import msgspec
 from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
+    from kduel.cli.own_study import OwnStudy
     from kduel.study.file import StudyFile
 
 
@@ -31,10 +32,10 @@ def default_suite(machine: str) -> str:
 
 
 def read_named_study(
-    names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = "", own: str | None = None
+    names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = "", own: OwnStudy | None = None
 ) -> tuple[str, StudyFile, str]:
     """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
-    many names. Without `suite` it is that of the `machine`; `own` is the text of a study without contenders in its place. On a
+    many names. Without `suite` it is that of the `machine`; `own` takes its place. On a
     machine that does not reboot, a trial of what words name is a load.
 
     Raises InputError.
@@ -59,8 +60,8 @@ def read_named_study(
         )
     if own is not None and (suite is not None or files):
         raise InputError(
-            "--command takes the place of a suite or a study file",
-            f"Leave out --command, or {'name kernels only' if files else '--suite'}.",
+            f"{own.option} takes the place of a suite or a study file",
+            f"Leave out {own.option}, or {'name kernels only' if files else '--suite'}.",
         )
     if is_study_file(names) and aa is None:
         if suite is not None:
@@ -85,9 +86,9 @@ def read_named_study(
         )
     suite = suite or default_suite(machine)
     contenders = contender_tables([*names] * (aa or 1), aa is not None)
-    text = (suite_text(suite) if own is None else own) + contenders
-    file = parse_study(text, f"the suite {suite}" if own is None else "--command")
+    text = (own.text if own else suite_text(suite)) + contenders
+    file = parse_study(text, own.option if own else f"the suite {suite}")
     kind, settings = read_machine(file.machine, machine)
     if machine_kind(kind).stays(settings):
         file = msgspec.structs.replace(file, blocks=msgspec.structs.replace(file.blocks, unit="load"))
-    return text, file, suite if own is None else "--command"
+    return text, file, own.option if own else suite

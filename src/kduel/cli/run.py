@@ -21,7 +21,7 @@ from kduel.cli.options import (
     quiet_option,
     suite_option,
 )
-from kduel.cli.own_command import command_options, command_study
+from kduel.cli.own_study import own_study, own_study_options
 from kduel.core.errors import InputError
 
 EXACT_MACHINE = "icount"
@@ -31,7 +31,7 @@ EXACT_MACHINE = "icount"
 @click.command("run")
 @contender_arguments("contenders", "BASELINE CONTENDER... | STUDY.toml")
 @suite_option
-@command_options
+@own_study_options
 @click.option(
     "--blocks",
     type=click.IntRange(1),
@@ -94,6 +94,7 @@ EXACT_MACHINE = "icount"
 def command(
     contenders: tuple[str, ...],
     suite: str | None,
+    benchmarks: tuple[str, ...],
     line: str | None,
     regex: str | None,
     unit: str | None,
@@ -128,6 +129,7 @@ def command(
     kduel run debian:6.1 debian:6.12
     kduel run tree:linux.orig tree:linux --suite exact
     kduel run debian:6.1 debian:6.12 --suite generations --out study
+    kduel run debian:6.1 debian:6.12 --benchmark redis
     kduel run --aa 2 debian:6.12
     kduel run old.deb new.deb --command ./bench --regex 'took ([0-9.]+) ms'
     kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
@@ -142,9 +144,9 @@ def command(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
     is_file = aa is None and is_study_file(contenders)
-    if (layouts is not None or single) and not (machine or suite or is_file):
+    if (layouts is not None or single) and not (machine or suite or benchmarks or is_file):
         machine = EXACT_MACHINE
-    own = command_study(line, regex, unit, better)
+    own = own_study(benchmarks, line, regex, unit, better)
     text, file, origin = read_named_study(contenders, suite, aa, machine, own)
     if sweep:
         text += "".join(map(sweep_table, sweep))

@@ -50,9 +50,9 @@ def with_settings(spec: str) -> dict[str, Any]:
     return found
 
 
-def as_toml(value: str | dict[str, str]) -> str:
-    """A text, or a table of texts in one line: a JSON string is a TOML string too."""
-    if isinstance(value, str):
+def as_toml(value: str | bool | int | float | list[Any] | dict[str, str]) -> str:
+    """A value, or a table of texts in one line: JSON of texts, numbers and lists of them is TOML, too."""
+    if not isinstance(value, dict):
         return msgspec.json.encode(value).decode()
     return f"{{ {', '.join(f'{as_toml(key)} = {as_toml(text)}' for key, text in value.items())} }}"
 

@@ -1,0 +1,162 @@
+"""`--command` and `--benchmark` of `kduel run`: a study of what the command line names, in place of a suite."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from kduel.cli.options import plugin_option
+from kduel.core.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., object])
+NUMBER_ALONE = r"^\s*([-+0-9.eE]+)\s*$"
+LONGEST_NAME = 60
+"""Characters of a study's name, which becomes that of the run's directory."""
+HEAD = """[study]
+name = "{name}"
+title = {title}
+delta = 1.0
+[machine]
+kind = "qemu"
+[settle]
+mode = "idle"
+seconds = 10
+[blocks]
+max = 20
+"""
+
+
+class OwnStudy(NamedTuple):
+    """Text of a study without contenders, and the option that gave it."""
+
+    text: str
+    option: str
+
+
+def own_study_options(command: F) -> F:
+    """`--benchmark`; `--command` and what describes its number."""
+    for option in (
+        click.option(
+            "--better",
+            type=click.Choice(["lower", "higher"]),
+            help="Which values of --command are better.  [default: lower]",
+        ),
+        click.option("--unit", metavar="UNIT", help="Unit of the number of --command.  [default: units]"),
+        click.option(
+            "--regex",
+            metavar="RE",
+            help="RE2 expression whose one group is the number.  [default: a number alone on a line]",
+        ),
+        click.option(
+            "--command",
+            "line",
+            metavar="COMMAND",
+            help="Measure the number that a command prints, in place of a suite. A program of this host that it begins with, "
+            "such as ./bench, is brought along.",
+        ),
+        plugin_option(
+            "--benchmark",
+            "-b",
+            "benchmarks",
+            kind="benchmarks",
+            multiple=True,
+            metavar="NAME[:key=value,...]",
+            help="A benchmark in place of a suite, such as redis or fio:rw=randread,time=5; its first metric decides, or "
+            "primary=METRIC. Repeatable; `kduel list benchmarks` shows all.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def own_study(
+    benchmarks: Sequence[str], line: str | None, regex: str | None, unit: str | None, better: str | None
+) -> OwnStudy | None:
+    """The study that the options describe; None without `benchmarks` and `line`. Raises InputError."""
+    own = command_study(line, regex, unit, better)
+    if not benchmarks:
+        return own
+    if own is not None:
+        raise InputError("--benchmark and --command exclude each other", "Write a study file for both: `kduel init`.")
+    return OwnStudy(benchmarks_study(benchmarks), "--benchmark")
+
+
+def benchmarks_study(benchmarks: Sequence[str]) -> str:
+    """Text of a study of `NAME[:key=value,...]` each. Raises InputError."""
+    from kduel.benchmarks import benchmark
+    from kduel.core.text import printable
+    from kduel.core.toml import shorten
+    from kduel.study.contenders import as_toml
+    from kduel.study.load import read_words
+    from kduel.study.steps import expand
+
+    steps = ""
+    for words in benchmarks:
+        name, _, settings = words.partition(":")
+        table = named_as_by_explain(name) or {"use": name}
+        given = read_words(settings, "")
+        try:
+            for key in given:
+                if key in {"", *table}:
+                    raise InputError(
+                        f"{key} is given by the name" if key else f"{given[key]!r} has no key",
+                        "Give NAME:key=value,..., such as fio:rw=randread,time=5.",
+                    )
+            table |= given
+            chosen = benchmark(table["use"])
+            if isinstance(table.get("primary"), str) and table["primary"] != "*":
+                table["primary"] = [table["primary"]]
+            for step in expand(table):
+                table.setdefault("primary", [chosen.metrics(chosen.read_parameters(step.parameters))[0].name])
+        except InputError as error:
+            raise InputError(f"--benchmark {printable(words)}: {error.message}", error.remedy) from error
+        steps += "[[benchmark]]\n" + "".join(f"{as_toml(key)} = {as_toml(value)}\n" for key, value in table.items())
+    title = as_toml(shorten(printable(", ".join(benchmarks)), 80))
+    name = "-".join(dict.fromkeys(words.partition(":")[0] for words in benchmarks))[:LONGEST_NAME]
+    return HEAD.format(name=name, title=title) + steps
+
+
+def named_as_by_explain(name: str) -> dict[str, Any]:
+    """The [[benchmark]] table of an operation or a request that `kduel explain` counts; empty for other names."""
+    from kduel.benchmarks.request import APPLICATIONS
+    from kduel.benchmarks.support.operations import OPERATIONS
+    from kduel.core.plugins import plugins
+
+    if name in plugins("benchmarks"):
+        return {}
+    if name in APPLICATIONS:
+        return {"use": "request", "application": name}
+    return {"use": "kbench", "operation": name} if name in OPERATIONS else {}
+
+
+def command_study(line: str | None, regex: str | None, unit: str | None, better: str | None) -> OwnStudy | None:
+    """The study of one command, without contenders; None without `line`. Raises InputError."""
+    if line is None:
+        given = {"--regex": regex, "--unit": unit, "--better": better}
+        alone = [name for name, value in given.items() if value is not None]
+        if alone:
+            raise InputError(f"{alone[0]} describes what --command prints", "Give --command 'COMMAND', too.")
+        return None
+    from kduel.core.manifest import digest
+    from kduel.core.text import printable
+    from kduel.core.toml import shorten
+    from kduel.study.contenders import as_toml
+
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise InputError(f"--command {line!r}: {error}", "Check its quotes.") from error
+    line, files = line.strip(), ""
+    if words and "/" in words[0] and line.startswith(words[0]) and Path(words[0]).is_file():
+        program = Path(words[0])
+        line = shlex.quote(program.name) + line[len(words[0]) :]
+        files = f"files = {as_toml({str(program): digest(program)})}\n"
+    metric = {"name": "value", "unit": unit or "units", "better": better or "lower", "regex": regex or NUMBER_ALONE}
+    step = f"command = {as_toml(line)}\n{files}metrics = [{as_toml(metric)}]\n"
+    title = as_toml(shorten(printable(" ".join(line.split())), 80))
+    text = f'{HEAD.format(name="command", title=title)}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'
+    return OwnStudy(text, "--command")
