@@ -1,4 +1,4 @@
-"""`kduel run A B --command`: a command of the user's own without a study file."""
+"""`kduel run A B` with --command or --benchmark: what the command line names, without a study file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+
+from kduel.cli.own_study import own_study
+from kduel.study.file import parse_study
+from kduel.study.steps import read_steps
 
 
 @pytest.fixture
@@ -41,8 +45,53 @@ def test_a_program_of_this_host_is_brought_along_and_locked(kduel, bench: Path, 
         (["outside:old", "outside:new", "--command", "echo 'x"], "Check its quotes"),
         (["outside:old", "outside:new", "--command", " "], "command"),
         (["outside:old", "outside:new", "--command", "true", "--regex", "no group"], "has 0 groups"),
+        (["outside:old", "outside:new", "-b", "redis", "--suite", "quick"], "--benchmark takes the place of a suite"),
+        (["outside:old", "outside:new", "-b", "redis", "--command", "true"], "exclude each other"),
+        (["outside:old", "outside:new", "-b", "nosuch"], "there is no benchmark 'nosuch'"),
+        (["outside:old", "outside:new", "-b", "redis:primary=zzz"], "Its metrics: requests-per-second"),
+        (["outside:old", "outside:new", "-b", "redis:primary="], "has no metric ''"),
+        (["outside:old", "outside:new", "-b", "redis:5"], "'5' has no key"),
+        (["outside:old", "outside:new", "-b", "redis:use=fio"], "use is given by the name"),
+        (["outside:old", "outside:new", "-b", "pipe:operation=tcp"], "operation is given by the name"),
+        (["outside:old", "outside:new", "-b", "redis:clients=[1"], "clients"),
+        (["outside:old", "outside:new", "-b", "fio:rw=sideways"], "rw"),
+        (["outside:old", "outside:new", "-b", "redis", "-b", "redis"], "label"),
+        (["outside:old", "outside:new", "-b", "redis-get", "--machine", "qemu"], "Give --machine icount"),
+        (["outside:old", "outside:new", "-b", "kernel-size", "--machine", "qemu"], "takes the machine build"),
+        (["study.toml", "-b", "redis"], "--benchmark takes the place of a suite or a study file"),
     ],
 )
 def test_what_does_not_fit_is_an_error(kduel, words: list[str], said: str) -> None:
     done = kduel("run", *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "machine", "steps"),
+    [
+        (["redis"], "qemu", {"redis-get": ["requests-per-second"]}),
+        (["redis:primary=*"], "qemu", {"redis-get": ["requests-per-second", "latency-p50", "latency-p99"]}),
+        (
+            ["fio:rw=randread,time=5", "cyclictest:primary=latency-max"],
+            "qemu",
+            {"fio-randread-4k-5s": ["read-bandwidth"], "cyclictest-idle-1t": ["latency-max"]},
+        ),
+        (["pipe"], "qemu", {"pipe": ["time"]}),
+        (["pipe:mode=exact"], "icount", {"pipe": ["instructions"]}),
+        (["redis-get", "nginx-new"], "icount", {"redis-get": ["instructions"], "nginx-new": ["instructions"]}),
+        (["kernel-size"], "build", {"size": ["compressed"]}),
+    ],
+)
+def test_benchmarks_are_named_with_what_decides(words: list[str], machine: str, steps: dict[str, list[str]]) -> None:
+    """An operation or a request has the name by which `kduel explain` knows it, and what counts takes the machine that does."""
+    own = own_study(words, None, None, None, None)
+    assert own is not None
+    file = parse_study(own.text, own.option)
+    assert file.machine["kind"] == machine
+    found, _ = read_steps(file.benchmark, own.option)
+    assert {step.label: step.primary for step in found} == steps
+
+
+def test_a_dry_run_refuses_what_the_run_would(kduel) -> None:
+    done = kduel("run", "outside:old", "outside:new", "--dry-run", "-b", "redis-get", "--machine", "qemu")
+    assert done.returncode == 2 and "Give --machine icount" in done.stderr, done.stderr

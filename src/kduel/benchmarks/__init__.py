@@ -121,6 +121,8 @@ class Benchmark(ABC, Generic[P]):
     """Kernel modules that are loaded before settling, where they are not built in."""
     kernel_options: ClassVar[tuple[str, ...]] = ()
     """Options of the kernel, without CONFIG_, that it cannot do without: checked before the first boot."""
+    only_on: ClassVar[str] = ""
+    """The one kind of machine that can carry it out; empty where any can."""
     programs: ClassVar[tuple[str, ...]] = ()
     """Our own static programs (names in kduel.guest.programs) that the trial needs in its path."""
     distributions: ClassVar[tuple[str, ...]] = ()

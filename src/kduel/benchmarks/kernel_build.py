@@ -36,6 +36,7 @@ class KernelBuild(Benchmark[KernelBuildParameters]):
 
     name = "kernel-build"
     summary = "Time to build the contender's kernel: real, user, system (machine build)"
+    only_on = "build"
 
     label_template = "build"
     label_formats = {"jobs": "j{}"}

@@ -14,6 +14,7 @@ from kduel.core.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., object])
 NUMBER_ALONE = r"^\s*([-+0-9.eE]+)\s*$"
+DEFAULT_MACHINE, COUNTING_MACHINE = "qemu", "icount"
 LONGEST_NAME = 60
 """Characters of a study's name, which becomes that of the run's directory."""
 HEAD = """[study]
@@ -21,7 +22,7 @@ name = "{name}"
 title = {title}
 delta = 1.0
 [machine]
-kind = "qemu"
+kind = "{machine}"
 [settle]
 mode = "idle"
 seconds = 10
@@ -94,7 +95,7 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
     from kduel.study.load import read_words
     from kduel.study.steps import expand
 
-    steps = ""
+    steps, machine = "", DEFAULT_MACHINE
     for words in benchmarks:
         name, _, settings = words.partition(":")
         table = named_as_by_explain(name) or {"use": name}
@@ -111,13 +112,15 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
             if isinstance(table.get("primary"), str) and table["primary"] != "*":
                 table["primary"] = [table["primary"]]
             for step in expand(table):
-                table.setdefault("primary", [chosen.metrics(chosen.read_parameters(step.parameters))[0].name])
+                parameters = chosen.read_parameters(step.parameters)
+                table.setdefault("primary", [chosen.metrics(parameters)[0].name])
+                machine = chosen.only_on or (COUNTING_MACHINE if chosen.counts_instructions(parameters) else machine)
         except InputError as error:
             raise InputError(f"--benchmark {printable(words)}: {error.message}", error.remedy) from error
         steps += "[[benchmark]]\n" + "".join(f"{as_toml(key)} = {as_toml(value)}\n" for key, value in table.items())
     title = as_toml(shorten(printable(", ".join(benchmarks)), 80))
     name = "-".join(dict.fromkeys(words.partition(":")[0] for words in benchmarks))[:LONGEST_NAME]
-    return HEAD.format(name=name, title=title) + steps
+    return HEAD.format(name=name, title=title, machine=machine) + steps
 
 
 def named_as_by_explain(name: str) -> dict[str, Any]:
@@ -158,5 +161,5 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
     metric = {"name": "value", "unit": unit or "units", "better": better or "lower", "regex": regex or NUMBER_ALONE}
     step = f"command = {as_toml(line)}\n{files}metrics = [{as_toml(metric)}]\n"
     title = as_toml(shorten(printable(" ".join(line.split())), 80))
-    text = f'{HEAD.format(name="command", title=title)}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'
+    text = f'{HEAD.format(name="command", title=title, machine=DEFAULT_MACHINE)}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'
     return OwnStudy(text, "--command")

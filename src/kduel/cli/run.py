@@ -173,7 +173,9 @@ def command(
     )
     if dry_run:
         from kduel.cli.dry_run import describe
+        from kduel.run.prepare import read_study
 
+        read_study(study, origin)
         click.echo(describe(study, describe_plan(study)), nl=False)
         return
     request = RunRequest(

@@ -97,6 +97,7 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     except InputError as error:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
+    check_kind(kind, prepared)
     check_counted(study, kind, prepared)
     check_peer(kind, settings, prepared)
     check_room(settings, prepared)
@@ -206,6 +207,16 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
 
 
+def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
+    """Raises InputError where only another kind of machine can carry out a step."""
+    for step, chosen in zip(prepared.steps, prepared.benchmarks, strict=True):
+        if chosen.only_on not in ("", kind.name):
+            raise InputError(
+                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
+                f'Give kind = "{chosen.only_on}" in [machine], or --machine {chosen.only_on}; or leave the step out.',
+            )
+
+
 def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps) -> None:
     """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
     steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
@@ -214,8 +225,7 @@ def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps)
         others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
         raise InputError(
             f"{counted[0]}{others} would count instructions, but the clock of the machine {study.machine} counts time",
-            "Leave out --machine, or give --machine icount; to measure time, choose another suite, such as --suite quick, or "
-            'mode = "time" in the study.',
+            'Give --machine icount; or measure time: choose another suite, such as --suite quick, or mode = "time" in the study.',
         )
 
 
