@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kvm_machine import KvmMachine
+from kvm_machine import CONTENDERS, USER, KvmMachine
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 MACHINE = KvmMachine
@@ -41,3 +41,16 @@ def test_a_device_of_root_alone_is_told_with_what_opens_it(real: KvmMachine) -> 
         real.open_device()
     assert status == 3 and "only root may open /dev/kvm (mode 0600" in said, said
     assert "groupadd -f kvm; chgrp kvm /dev/kvm; chmod 660 /dev/kvm" in " ".join(said.split())
+
+
+def test_a_block_reaches_its_verdict_with_the_tsc(real: KvmMachine) -> None:
+    """The main job: both kernels through /dev/kvm, no trial void, values and a verdict."""
+    real.must("rm -rf /tmp/main")
+    words = "--offline --machine qemu:accel=kvm,boot_deadline=900 --blocks 1 --no-exact-first --out /tmp/main"
+    status, said = real.kduel_as(USER, f"run {' '.join(CONTENDERS)} {words}")
+    assert status == 0, said
+    trials = real.records("/tmp/main")
+    assert [trial["status"] for trial in trials] == ["ok", "ok"], trials
+    assert all(trial["failed_steps"] == {} for trial in trials), trials
+    assert "1 block · 2 trials · qemu kvm" in said and "sysbench-cpu" in said, said
+    assert "hypervisors" in real.must("cat /tmp/main/report/index.html"), "times by nested KVM carry a warning"
