@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from kduel.cli import COMMANDS, GROUPS, kduel
+from kduel.core.plugins import plugins
 
 
 def helps(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
@@ -32,3 +34,14 @@ def test_each_command_stands_in_one_group() -> None:
     assert len(names) == len(set(names)) == len(COMMANDS)
     assert all(f"\n{heading}:\n" in text for heading in GROUPS)
     assert max(map(len, GROUPS.values())) < 10
+
+
+def test_help_of_import_lists_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Outside:
+        summary = "a format from outside"
+
+    known = plugins("imported")
+    monkeypatch.setattr("kduel.core.plugins.plugins", lambda _: known | {"elsewhere": Outside()})
+    text = " ".join(CliRunner().invoke(kduel, ["import", "--help"]).stdout.split())
+    assert "elsewhere a format from outside" in text
+    assert not [name for name, found in known.items() if f"{name} {found.summary[:20]}" not in text]

@@ -6,6 +6,7 @@ A function has a verb, or a noun that says what comes back; a docstring begins w
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,12 +33,20 @@ NO_PARTICIPLES = frozenset({"feed", "need", "seed", "speed", "embed", "exceed", 
 
 # What may stay, by module: at most 3 names and 20 docstrings.
 NAMES_THAT_STAY = {
-    ("machines/remote/connection.py", "TrialRefused"),
     # A setting of the [machine] table is called so.
     ("machines/remote/provision.py", "place"),
     ("machines/slurm/trial.py", "place"),
 }
 DOCSTRINGS_THAT_STAY: set[tuple[str, str]] = set()
+
+RENAME = (
+    "does not tell what it does or is: give a function a verb or what it returns (`kept` -> `keep_trial`, `kept_trials`), a "
+    "class a noun (`Kept` -> `KeptTrial`)"
+)
+REWORD = (
+    "is no sentence without the name: begin with what is returned or a verb (`What a run is` -> `A run`, `Whether` -> "
+    "`True if`, `As judge` -> `Judge`)"
+)
 
 Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -52,9 +61,10 @@ def nodes(tree: ast.Module) -> Iterator[tuple[str, Node]]:
 
 def is_vague(name: str, node: Node) -> bool:
     """True if a name is a single word that is a participle or vague. A property that is true or false may be a participle."""
-    word = name.strip("_").lower()
-    if "_" in word or isinstance(node, ast.Module):
+    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)
+    if len(words) != 1 or isinstance(node, ast.Module):
         return False
+    word = words[0].lower()
     if isinstance(node, ast.FunctionDef) and is_flag(node):
         return False
     return word in FORBIDDEN or (word.endswith("ed") and word not in NO_PARTICIPLES)
@@ -84,9 +94,10 @@ def offences(room: str) -> Iterator[str]:
         for name, node in nodes(ast.parse(path.read_text("utf-8"))):
             line = getattr(node, "lineno", 1)
             if is_vague(name, node) and (module, name) not in NAMES_THAT_STAY:
-                yield f"{module}:{line}: the name {name}"
+                yield f"{module}:{line}: the name {name} alone {RENAME}"
             if begins_badly(node) and (module, name) not in DOCSTRINGS_THAT_STAY:
-                yield f"{module}:{line}: {name or 'module'}: {(ast.get_docstring(node) or '').splitlines()[0]}"
+                first = (ast.get_docstring(node) or "").splitlines()[0]
+                yield f"{module}:{line}: {name or 'the module'}: the docstring {first!r} {REWORD}"
 
 
 ROOMS = sorted(path.name for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py")
@@ -108,12 +119,22 @@ def test_few_exceptions_are_left_and_each_is_needed() -> None:
         )
 
 
+def test_a_message_tells_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "room.py").write_text('"""A module."""\ndef told(): "What is told."')
+    monkeypatch.setattr(f"{__name__}.SOURCE", tmp_path)
+    name, docstring = offences("room.py")
+    assert name.startswith("room.py:2: the name told ") and RENAME in name
+    assert docstring.startswith("room.py:2: told: the docstring 'What is told.' ") and REWORD in docstring
+
+
 @pytest.mark.parametrize(
     ("code", "bad"),
     [
         ('def told(): "Text."', True),
         ('def _counted(): "Number."', True),
         ('class Shown: "Text."', True),
+        ('class TrialShown: "Text."', False),
+        ('class PCIBound: "Text."', False),
         ('def tell(): "What a run is."', True),
         ('def tell(): "As `judge`."', True),
         ('def tell(): "The same of all."', True),

@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from kduel.store.imported import Source
 
 
-@click.command("import")
+class ImportCommand(click.Command):
+    """A command whose help ends with the formats, by the plug-ins' own summaries."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from kduel.core.plugins import plugins
+
+        super().format_options(ctx, formatter)
+        with formatter.section("Formats"):
+            formatter.write_dl([(name, found.summary) for name, found in plugins("imported").items()])
+
+
+@click.command("import", cls=ImportCommand)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME=FILE...")
 @click.option(
     "--out",
@@ -28,7 +39,7 @@ if TYPE_CHECKING:
     "format_name",
     kind="imported",
     metavar="NAME",
-    help="Format of the files; an unknown name lists all.  [default: recognised by content]",
+    help="Format of the files, one of those below.  [default: recognised by content]",
 )
 @click.option(
     "--conditions",
@@ -57,10 +68,8 @@ def command(
 ) -> None:
     """Import results measured elsewhere as a run.
 
-    Give one file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands, benchstat's tables), or
-    one named file for each contender: old=a.json new=b.json (also Google Benchmark, pyperf, JMH, go test -bench,
-    perf stat -x, sysbench, pgbench, redis-benchmark --csv, wrk, iperf3 --json, netperf, matrix.json of LKP, and MMTests'
-    extract-mmtests.pl --print-json).
+    Give one file with all contenders, where its format has such files, or one named file for each contender: old=a.json
+    new=b.json. The formats are listed below.
 
     A wide table (CSV, with comma, semicolon or tab) has a column for each contender (trial,old,new; optional columns
     benchmark, metric, unit and better), or one for each metric, whose heading gives unit and better side:

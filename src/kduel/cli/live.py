@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kduel.core.format import plain_number
+from kduel.core.format import duration, plain_number
 from kduel.core.host import wait_share
 from kduel.core.text import plural, visible
 from kduel.report.content.overview import clip, overview
@@ -152,7 +152,7 @@ class LiveRun:
         blocks = self.blocks_left
         if self.study.blocks.fixed is None and last.metrics:
             blocks = min(blocks, max((need or blocks for need in needs), default=0))
-        text = f"left: {duration(blocks * block_seconds)}"
+        text = f"left: about {duration(blocks * block_seconds)}"
         if self.study.blocks.fixed is not None:
             return text
         beyond = [metric for metric in undecided if (metric.blocks_more or 0) > self.blocks_left]
@@ -162,14 +162,6 @@ class LiveRun:
             why = " (CPUs busy)" if busy else ""
             return f"{text}; {plural(number, 'metric')} may need over {plural(most, 'block')} at this spread{why}"
         return f"{text}; it ends when all are decided within ±{plain_number(self.study.about.delta)} % or beyond 0"
-
-
-def duration(seconds: float) -> str:
-    """`about 6 min`; `less than a minute`."""
-    if seconds < 60:
-        return "less than a minute"
-    minutes = round(seconds / 60)
-    return f"about {minutes} min" if minutes < 120 else f"about {minutes / 60:.1f} h"
 
 
 def read_host(root: Path = Path("/")) -> HostLoad:

@@ -59,7 +59,7 @@ def trial_line(progress: TrialDone) -> str:
 
 def standing_line(progress: TrialDone, arms: int) -> str:
     """Each primary metric's present interval, what is decided, and how long the rest may take."""
-    from kduel.cli.live import duration
+    from kduel.core.format import duration
     from kduel.report.content.notes import key
     from kduel.report.content.overview import NO_INTERVAL, interval_words, need
 
@@ -79,5 +79,5 @@ def standing_line(progress: TrialDone, arms: int) -> str:
     blocks_left = (progress.planned - progress.done) // arms
     if undecided and blocks_left:
         needed = max((one.blocks_more or blocks_left) for one in undecided)
-        parts.append(f"{duration(min(needed, blocks_left) * arms * progress.mean_seconds)} left")
+        parts.append(f"about {duration(min(needed, blocks_left) * arms * progress.mean_seconds)} left")
     return "; ".join(parts)

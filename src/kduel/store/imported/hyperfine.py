@@ -31,7 +31,7 @@ class Hyperfine(ForeignFormat):
     """Times of whole commands."""
 
     name = "hyperfine"
-    summary = "hyperfine --export-json"
+    summary = "hyperfine --export-json; of several commands each is a contender"
 
     def recognises(self, head: str) -> bool:
         return bool(re.match(r'\s*\{\s*"results"\s*:\s*\[', head)) and '"command"' in head
