@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kduel.cli import kduel as program
 from kduel.cli import print_error
+from kduel.cli.output import emit_json
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import InputError
 from kduel.core.text import printable, visible
@@ -40,6 +44,26 @@ def test_nothing_that_is_shown_holds_a_sequence_that_a_terminal_obeys(attack, ca
     shown = capsys.readouterr().err
     assert shown.replace("\n", "").isprintable()
     assert len(shown.splitlines()) == 5
+
+
+NAMES = {name: text for name, text in ATTACKS.items() if name != "hidden"} | {"lines": "two\nlines"}
+"""A sign of no width hides nothing but itself, and some languages' words have such."""
+
+
+@pytest.mark.parametrize("attack", NAMES.values(), ids=NAMES)
+def test_a_path_that_cannot_be_shown_is_refused_by_every_command(attack: str, tmp_path: Path):
+    (run := tmp_path / attack.replace("/", "")).mkdir()
+    for words in (["report", run], ["status", run], ["init", f"{run}/study.toml"], ["site", tmp_path, "-o", run]):
+        done = CliRunner().invoke(program, [str(word) for word in words])
+        assert done.exit_code == 2 and "control characters in its name. Rename it." in " ".join(done.output.split())
+        assert done.output.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_no_json_holds_what_a_terminal_obeys(attack: str, capsys: pytest.CaptureFixture[str]):
+    emit_json({attack: attack})
+    shown = capsys.readouterr().out
+    assert shown.replace("\n", "").isprintable() and json.loads(shown) == {attack: attack}
 
 
 @given(st.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +12,10 @@ from click.core import ParameterSource
 
 from kduel.cli.completions import complete_contenders, complete_runs, plugin_completer
 from kduel.core.errors import InputError
+from kduel.core.text import visible
 
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What a terminal obeys, ends a line, or reorders what is beside it."""
 F = TypeVar("F", bound=Callable[..., Any])
 PLOTS = (".svg", ".png")
 
@@ -22,7 +26,8 @@ else:
 
 
 class NamedPath(click.Path):
-    """A path that has a name: an empty word, as of an unset variable, is not the current directory."""
+    """A path whose name can be shown, as messages and reports name it. An empty word, as of an unset variable, is not the
+    current directory."""
 
     def __init__(self, **bounds: Any) -> None:
         super().__init__(path_type=Path, **bounds)
@@ -30,6 +35,8 @@ class NamedPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("The path is empty; the current directory is '.'.", param, ctx)
+        if CONTROL.search(str(value)):
+            self.fail(f"{visible(value)} has control characters in its name. Rename it.", param, ctx)
         return super().convert(value, param, ctx)
 
 

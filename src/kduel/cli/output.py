@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import click
 
-from kduel.core.text import printable
+from kduel.core.text import escape_json, printable
 
 STDOUT = Path("-")
 
@@ -37,7 +37,7 @@ def emit_json(document: Any, output: Path | None = None) -> None:
     """Emit a document that msgspec encodes."""
     import msgspec
 
-    emit(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", output)
+    emit(escape_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n", output)
 
 
 def write(path: Path, data: bytes) -> None:

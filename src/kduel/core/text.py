@@ -7,6 +7,7 @@ link or hide what stands before it. Whatever KDuel prints goes through one of th
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 
 PLAIN_WIDTH = 100
@@ -14,6 +15,8 @@ PLAIN_WIDTH = 100
 CUT = "…"
 LONGEST = 2000
 """Characters of one string that a report shows; the raw files have the rest."""
+HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""What is invisible, reorders text or is a terminal's command, and JSON needs not escape."""
 
 
 def visible(text: object, longest: int = LONGEST) -> str:
@@ -35,6 +38,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" else escape_invisible(c) for c in text)
+
+
+def escape_json(text: str) -> str:
+    """A JSON document in which nothing is hidden: such characters stand in strings only, where an escape means the same."""
+    return HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def escape_invisible(character: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar
 
 import msgspec
 
 from kduel.core.results import SCHEMA, Results
+from kduel.core.text import escape_json
 from kduel.report import DEFAULTS, Format, ReportOptions
-
-HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 class JsonFormat(Format):
@@ -21,9 +19,7 @@ class JsonFormat(Format):
     suffix: ClassVar[str] = ".json"
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
-        text = msgspec.json.format(msgspec.json.encode(results), indent=1).decode()
-        # Such characters can only stand inside strings, where the escape means the same and hides nothing.
-        return HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+        return escape_json(msgspec.json.format(msgspec.json.encode(results), indent=1).decode()) + "\n"
 
 
 PLUGIN = JsonFormat()

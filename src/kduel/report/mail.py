@@ -6,7 +6,7 @@ import textwrap
 from typing import ClassVar
 
 from kduel.core.results import Results
-from kduel.core.text import ascii_only
+from kduel.core.text import ascii_only, visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import SIGNS, digest
 from kduel.report.content.reproduce import here_document, reproduction
@@ -56,7 +56,11 @@ class MailFormat(Format):
             out += ["", *here_document(again.study), ""] if again.study else []
             out += [f"  {ascii_only(line)}" for line in again.lines(WIDTH - 2)]
         if results.study.checksum:
-            out += ["", "Checksum of the run (SHA-256 of trials/*/manifest.sha256):", f"  {results.study.checksum}"]
+            out += [
+                "",
+                "Checksum of the run (SHA-256 of trials/*/manifest.sha256):",
+                f"  {visible(results.study.checksum)}",
+            ]
         return "\n".join(line.rstrip() for line in out) + "\n"
 
 
