@@ -232,7 +232,7 @@ def test_the_shown_counts_subtract_to_the_shown_change_wherever_both_are_shown(
     one = metric("shell", "processes", "more" if pair[1] > pair[0] else "fewer", [pair, pair])
     one.baseline_sd = one.sd = sd
     one.conditions = one.conditions if sd is None else []
-    one.told = verdict_text(one, Rule(), 1)
+    one.told = verdict_text(one, Rule.of_edition(2), 1)
     found.metrics = [one]
     for form in ("text", "markdown", "mail", "html", "latex"):
         words = report_format(form).render(found)

@@ -43,7 +43,7 @@ def judged(shifts: list[float], missing: tuple[int, ...] = (), *, paired: bool =
         values=dict(zip(names, (before, after), strict=True)),
         paired=paired,
     )
-    rule = Rule(max_blocks=40)
+    rule = Rule.of_edition(2, max_blocks=40)
     found.study.max, found.study.fixed, found.study.imported = 40, None, not paired
     found.machine.exact = unit == "instructions"
     found.metrics = (
@@ -65,7 +65,7 @@ def of_zeros() -> Results:
         blocks=list(range(1, 13)),
         values={names[0]: list(before), names[1]: list(after)},
     )
-    found.metrics = judge([table], Rule(max_blocks=40))
+    found.metrics = judge([table], Rule.of_edition(2, max_blocks=40))
     found.headlines = headlines(found)
     return found
 

@@ -270,7 +270,7 @@ def test_every_suite_can_be_cut_or_refuses(name: str) -> None:
 
 def proposal(parts: dict[str, float], boot: float, piece: float) -> Allocations:
     table = structs.replace(sliced_table(np.random.default_rng(7), parts, blocks=400, slices=4), primary=True)
-    rule = Rule(delta_pct=3.0)
+    rule = Rule.of_edition(2, delta_pct=3.0)
     return allocate(list(compare([table], rule)), rule, rule.alpha, Times(boot=boot, slices={"x": piece}))
 
 
@@ -289,7 +289,7 @@ def test_a_run_like_the_proposal_is_decided() -> None:
     parts = {"boots": 0.01, "slices": 0.06}
     best = proposal(parts, boot=10, piece=1).best
     assert best is not None
-    rule = Rule(delta_pct=3.0, max_blocks=best.blocks)
+    rule = Rule.of_edition(2, delta_pct=3.0, max_blocks=best.blocks)
     draw = np.random.default_rng(8)
     decided = 0
     for _ in range(100):
@@ -300,7 +300,7 @@ def test_a_run_like_the_proposal_is_decided() -> None:
 
 
 def test_without_slices_there_is_nothing_to_propose() -> None:
-    rule = Rule()
+    rule = Rule.of_edition(2)
     table = sliced_table(np.random.default_rng(9), {"boots": 0.02, "slices": 0.0}, blocks=10, slices=1)
     whole = structs.replace(table, slices={}, primary=True)
     found = allocate(list(compare([whole], rule)), rule, rule.alpha, None)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kduel.core.editions import EDITION
 from kduel.core.errors import HostError, InputError
-from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step
+from kduel.core.experiment import Contender, MachineRecord, Settle, Step
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
 from kduel.store.rundir import RunDir, write_whole
 from kduel.study.file import Blocks, StudyHeader

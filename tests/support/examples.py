@@ -225,7 +225,7 @@ def simulated(
                 )
             )
     return Results(
-        study=StudyResult(name="quick", max=20, seed=seed, origin="quick", unit="boot", order="fixed"),
+        study=StudyResult(name="quick", max=20, seed=seed, origin="quick", unit="boot", order="fixed", edition=2),
         machine=MachineRecord(kind="qemu", facts={"accelerator": "tcg"}, timing_warning=(
             "The machine was emulated (TCG): times follow the emulator's costs, not a processor's. Read them as a test of the method.")),
         contenders=[

@@ -1,8 +1,8 @@
-"""Verdicts of a kept run by each edition of the rule, after each number of blocks.
+"""Each edition of the rule: its record, and the verdicts of a kept run after each number of blocks.
 
     PYTHONPATH=src .venv/bin/python -P tests/support/kept_editions.py
 
-writes those of the present edition into tests/judge/verdict/kept_editions.json, once: what is there is never changed.
+adds the present edition to tests/judge/verdict/kept_editions.json, once: what is there is never changed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from kduel.core.experiment import EDITION
+from kduel.core.editions import EDITION, EDITIONS
 from kduel.core.samples import Samples
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 
 KEPT = Path(__file__).parents[1] / "judge/verdict/kept_editions.json"
-"""Values of a run, and for each edition its verdicts after each number of blocks, written when the edition was made."""
+"""Values of a run, and for each edition its record and its verdicts after each number of blocks, written when it was made."""
 
 
 def verdicts(tables: list[Samples], edition: int, blocks: int) -> list[list[Any]]:
@@ -48,7 +48,8 @@ def main() -> None:
         raise SystemExit(f"kept_editions.py: edition {EDITION} is kept already, and a kept one is never changed")
     tables = msgspec.convert(kept["samples"], list[Samples])
     editions[str(EDITION)] = {blocks: verdicts(tables, EDITION, int(blocks)) for blocks in editions[str(EDITION - 1)]}
-    KEPT.write_text(json.dumps(kept))
+    kept["records"][str(EDITION)] = msgspec.to_builtins(EDITIONS[EDITION])
+    KEPT.write_text(json.dumps(kept) + "\n")
     print(f"edition {EDITION} is kept in {KEPT}")
 
 

@@ -63,11 +63,11 @@ def linted(
     samples = tables[0]
     if samples.paired:
         how = judge_primary if quick else judge
-        metrics = how(tables, Rule(max_blocks=len(samples.blocks)), exact=exact)
+        metrics = how(tables, Rule.of_edition(2, max_blocks=len(samples.blocks)), exact=exact)
     else:
-        metrics = judge_unpaired(tables, Rule())
+        metrics = judge_unpaired(tables, Rule.of_edition(2))
     results = Results(
-        study=StudyResult(imported=imported),
+        study=StudyResult(imported=imported, edition=2),
         machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
         trials=list(trials),
@@ -95,5 +95,7 @@ def result_of(samples: Samples) -> MetricResult:
     """The verdict alone; what the judges warn of on absurd values is theirs to test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        judged = judge([samples], Rule()) if samples.paired else judge_unpaired([samples], Rule())
+        judged = (
+            judge([samples], Rule.of_edition(2)) if samples.paired else judge_unpaired([samples], Rule.of_edition(2))
+        )
     return judged[0]

@@ -9,10 +9,6 @@ from msgspec import Struct, field, structs
 
 from kduel.core.errors import InputError
 
-EDITION = 2
-"""Of the method: how orders are drawn and verdicts reached. A run keeps the edition that it was planned by; one that
-names none has the first."""
-
 Better = Literal["higher", "lower", "none"]
 Role = Literal["primary", "exploratory"]
 Scope = Literal["these", "class"]

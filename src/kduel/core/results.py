@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from kduel.core.editions import EDITION
 from kduel.core.experiment import (
-    EDITION,
     Bound,
     Design,
     MachineRecord,
@@ -148,8 +148,8 @@ class StudyResult(Struct, kw_only=True):
     reduce: Reducer = "better-half"
     """How slices became a trial's value."""
     settle: Settle | None = None
-    edition: int = EDITION
-    """Of the method that the run was planned by and is judged by."""
+    edition: int = field(default_factory=lambda: EDITION)
+    """Of the method that the run was planned by and is judged by: the present one, unless it is older."""
     covariates: list[str] = field(default_factory=list)
     """What was measured on the host during each trial and enters the intervals."""
     design: Design | None = None

@@ -12,8 +12,9 @@ from msgspec import Struct, structs
 
 from kduel.benchmarks.support import load
 from kduel.core.cache import Cache
+from kduel.core.editions import EDITION
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.experiment import EDITION, Contender, MachineRecord
+from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural

@@ -14,8 +14,9 @@ from typing import Any, Self, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from kduel.core.editions import EDITION
 from kduel.core.errors import InputError, cannot_read
-from kduel.core.experiment import EDITION, Bound, Contender, Design, MachineRecord, Settle, Step, TrialStatus, Void
+from kduel.core.experiment import Bound, Contender, Design, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import OTHER_WORK, HostStep
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
@@ -130,7 +131,7 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     """One for each contender."""
     steps: list[Step]
     edition: int
-    """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
+    """Of the method that the run was planned by and is judged by: kduel.core.editions."""
     covariates: list[str] = field(default_factory=list)
     """What the machine measures on the host during each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from kduel.core.experiment import EDITION, Contender
+from kduel.core.editions import EDITION
+from kduel.core.experiment import Contender
 from kduel.study.load import Study
 from kduel.study.orders import orders, reversed_orders, shuffle
 

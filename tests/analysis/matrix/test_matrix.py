@@ -215,11 +215,11 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
         for label in values
     ]
     return Results(
-        study=StudyResult(fixed=blocks),
+        study=StudyResult(fixed=blocks, edition=2),
         machine=MachineRecord(),
         contenders=contenders,
         trials=trials,
-        metrics=judge(tables, Rule.fixed_blocks(blocks)),
+        metrics=judge(tables, Rule.fixed_blocks(blocks, edition=2)),
         steps=steps_of(tables),
         blocks=list(range(1, blocks + 1)),
     )

@@ -76,11 +76,11 @@ def made(
             )
         )
     return Results(
-        study=StudyResult(name="trade", fixed=blocks),
+        study=StudyResult(name="trade", fixed=blocks, edition=2),
         machine=MachineRecord(kind="ssh"),
         contenders=[ContenderResult(name=name, kernel=f"installed:{name}") for name in names],
         trials=trials,
-        metrics=judge(tables, Rule.fixed_blocks(blocks)),
+        metrics=judge(tables, Rule.fixed_blocks(blocks, edition=2)),
         blocks=numbers,
     )  # fmt: skip
 
@@ -275,7 +275,7 @@ def test_scaling_by_threads() -> None:
         )
         for threads, total in totals.items()
     ]
-    found.metrics, found.steps = judge(tables, Rule.fixed_blocks(12)), steps_of(tables)
+    found.metrics, found.steps = judge(tables, Rule.fixed_blocks(12, edition=2)), steps_of(tables)
     first, _ = scaling(found)
     assert first.benchmark == "sysbench-cpu" and first.contender == "a"
     assert [step.threads for step in first.steps] == [6, 14, 20]
@@ -307,7 +307,7 @@ def test_the_published_scaling_recomputes() -> None:
         )
         for n, t in totals.items()
     ]
-    found.metrics, found.steps, found.blocks = judge(tables, Rule.fixed_blocks(2)), steps_of(tables), [1]
+    found.metrics, found.steps, found.blocks = judge(tables, Rule.fixed_blocks(2, edition=2)), steps_of(tables), [1]
     steps = scaling(found)[0].steps
     assert [(s.threads, round(s.per_thread), round(s.efficiency)) for s in steps] == [
         (6, 1140, 100), (14, 922, 81), (20, 652, 57)

@@ -121,7 +121,7 @@ def test_absent_interactions_are_seldom_found(levels: tuple[int, ...], noise: st
     runs, wrong = 60, 0
     for seed in range(runs):
         table, design = simulate_cells(levels, {}, noise, blocks, seed)
-        found = judge_primary(gating([table], design), Rule.fixed_blocks(blocks))
+        found = judge_primary(gating([table], design), Rule.fixed_blocks(blocks, edition=2))
         wrong += any(one.verdict in ("faster", "slower", "higher", "lower") for one in found)
     assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
@@ -130,7 +130,7 @@ def test_planted_interactions_are_found() -> None:
     hits = 0
     for seed in range(60):
         table, design = simulate_cells((2, 2), {(1, 1): 0.04}, "normal", 12, seed)
-        found = judge_primary(gating([table], design), Rule.fixed_blocks(12))
+        found = judge_primary(gating([table], design), Rule.fixed_blocks(12, edition=2))
         hits += any(one.verdict == "higher" and one.unit == "ratio" for one in found)
     assert hits >= 54
 

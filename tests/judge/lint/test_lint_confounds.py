@@ -192,7 +192,12 @@ def test_the_scheduler_and_timer_options_come_first_and_are_counted() -> None:
         warning.code: warning.message
         for warning in findings_of_run(
             Results(
-                study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=[], differences=found
+                study=StudyResult(edition=2),
+                machine=MachineRecord(),
+                contenders=[],
+                trials=[],
+                metrics=[],
+                differences=found,
             ),
             [],
         )

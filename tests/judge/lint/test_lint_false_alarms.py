@@ -132,7 +132,13 @@ def any_result() -> tuple[Samples, MetricResult]:
 def case_of(old: ArmValues, new: ArmValues) -> Case:
     samples, result = any_result()
     return Case(
-        result=result, metric=samples.metric, paired=False, baseline=old, contender=new, rule=Rule(), table=samples
+        result=result,
+        metric=samples.metric,
+        paired=False,
+        baseline=old,
+        contender=new,
+        rule=Rule.of_edition(2),
+        table=samples,
     )
 
 

@@ -252,7 +252,9 @@ class TestConduct:
             for n, status in enumerate(each)
         ]
         contenders = [ContenderResult(name=name, kernel=name) for name in statuses]
-        return Results(study=StudyResult(), machine=MachineRecord(), contenders=contenders, trials=trials, metrics=[])
+        return Results(
+            study=StudyResult(edition=2), machine=MachineRecord(), contenders=contenders, trials=trials, metrics=[]
+        )
 
     def test_a_contender_that_crashes_more_often_is_a_finding(self) -> None:
         (found,) = findings_of_run(self.run({"old": ["ok"] * 10, "new": ["void"] * 5 + ["ok"] * 5}), [])
@@ -340,7 +342,7 @@ def test_whatever_was_measured_is_examined_without_falling_over(
     count = min(len(old), len(new))
     samples = table(old[:count], new[:count], paired=paired, unit=unit, benchmark="fileio")
     results = Results(
-        study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=[result_of(samples)]
+        study=StudyResult(edition=2), machine=MachineRecord(), contenders=[], trials=[], metrics=[result_of(samples)]
     )
     examine(results, [samples], {}, [])
     for warning in results.metrics[0].warnings:

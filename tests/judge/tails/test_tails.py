@@ -82,7 +82,7 @@ def test_a_band_of_shifts_covers_all_of_them_at_once() -> None:
     for seed in range(runs):
         draw = np.random.default_rng([seed, 7])
         before, after = (draw_boots(SHAPES["two modes"], draw, 12) for _ in range(2))
-        points = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12))[0].points
+        points = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12, edition=2))[0].points
         hits += all(point.low_pct <= 0 <= point.high_pct for point in points)
     assert hits >= 16
 
@@ -174,8 +174,8 @@ def test_what_lies_beyond_a_histogram_counts_above_it_and_changes_nothing_below(
 def test_a_quantile_beyond_the_histogram_of_some_boots_has_no_shift() -> None:
     draw = np.random.default_rng(6)
     before, after = exponential(draw), exponential(draw)
-    uncut = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12))[0].points
-    points = shift_results([table(old=censored(before, 60.0), new=after)], Rule.fixed_blocks(12))[0].points
+    uncut = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12, edition=2))[0].points
+    points = shift_results([table(old=censored(before, 60.0), new=after)], Rule.fixed_blocks(12, edition=2))[0].points
     assert [point.share for point in uncut][-2:] == [0.9, 0.99]
     assert [point.share for point in points] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
@@ -225,20 +225,24 @@ def test_the_shift_of_quantiles_is_judged_within_blocks() -> None:
     draw = np.random.default_rng(5)
     before = exponential(draw)
     after = [boot_of(np.where(draw.random(1000) < 0.05, 2.0, 1.0) * draw.exponential(20, 1000)) for _ in before]
-    found = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12))[0]
+    found = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12, edition=2))[0]
     assert [point.share for point in found.points][:2] == [0.1, 0.2]
     assert found.points[4].verdict != "slower"  # the median
 
 
 def test_a_run_states_tails_for_every_contender() -> None:
     draw = np.random.default_rng(5)
-    found = tail_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12), None)
+    found = tail_results(
+        [table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12, edition=2), None
+    )
     assert [(one.contender, one.boots, one.samples) for one in found] == [("old", 12, 12_000), ("new", 12, 12_000)]
     assert found[0].return_level is not None and found[0].bound is None
     # Results are written as JSON, which has no numbers of numpy's.
-    shifts = shift_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12))
+    shifts = shift_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12, edition=2))
     bound = Bound(metric="latency", limit="100 us", share=0.001)
-    bounded = tail_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12), bound)
+    bounded = tail_results(
+        [table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12, edition=2), bound
+    )
     assert msgspec.json.encode([found, shifts, bounded])
 
 

@@ -89,7 +89,7 @@ def test_the_order_enters_the_interval_from_ten_pairs_on_or_at_the_last_look() -
             values={name: values[:blocks] for name, values in samples.values.items()},
             order={name: order[:blocks] for name, order in samples.order.items()},
         )
-        result = only(part, Rule.fixed_blocks(blocks))
+        result = only(part, Rule.fixed_blocks(blocks, edition=2))
         logs, places = logs_of(part), np.where(second[:blocks], 1.0, -1.0)
         if blocks < 7:
             mean, error = logs.mean(), logs.std(ddof=1) / math.sqrt(blocks)
@@ -100,8 +100,8 @@ def test_the_order_enters_the_interval_from_ten_pairs_on_or_at_the_last_look() -
         assert result.ci_low_pct == pytest.approx(100 * math.expm1(mean - half))
     assert (
         Rule.of_edition(2).adjusts_from,
-        Rule.fixed_blocks(9).adjusts_from,
-        Rule.fixed_blocks(5).adjusts_from,
+        Rule.fixed_blocks(9, edition=2).adjusts_from,
+        Rule.fixed_blocks(5, edition=2).adjusts_from,
     ) == (10, 9, 7)
     first = only(samples, Rule.fixed_blocks(12, edition=1))
     logs = logs_of(samples)
@@ -139,7 +139,7 @@ def test_three_contenders_are_adjusted_by_the_distance_of_their_places() -> None
     places = np.array([generator.permutation(3) for _ in range(12)])
     arms = [1000 * np.exp(generator.normal(0, 0.01, 12) + 0.05 * places[:, arm]) for arm in range(3)]
     order = {name: (3 * np.arange(12) + places[:, arm]).tolist() for arm, name in enumerate("ABC")}
-    found = judge([table(*(arm.tolist() for arm in arms), order=order)], Rule.fixed_blocks(12))
+    found = judge([table(*(arm.tolist() for arm in arms), order=order)], Rule.fixed_blocks(12, edition=2))
     for arm, result in zip((1, 2), found, strict=True):
         mean, _ = regression(np.log(arms[arm]) - np.log(arms[0]), (places[:, arm] - places[:, 0]).astype(float))
         assert result.effect_pct == pytest.approx(100 * math.expm1(mean))

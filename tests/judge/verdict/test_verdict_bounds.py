@@ -70,7 +70,14 @@ def test_z_bounds_spend_what_they_should() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [Rule(), Rule(fewest_pairs=6), Rule.of_edition(1), Rule(max_blocks=40), Rule(first_look=10)]
+    "rule",
+    [
+        Rule.of_edition(2),
+        Rule.of_edition(2, fewest_pairs=6),
+        Rule.of_edition(1),
+        Rule.of_edition(2, max_blocks=40),
+        Rule.of_edition(2, first_look=10),
+    ],
 )
 def test_t_bounds_keep_alpha(rule: Rule) -> None:
     """Plain levels with t quantiles would give 8 to 18 % more than alpha here."""
@@ -122,10 +129,10 @@ def test_finer_grids_change_nothing() -> None:
 def test_looks_of_a_rule() -> None:
     assert Rule.of_edition(1).looks() == USUAL
     assert Rule.of_edition(1, max_blocks=9).looks() == (6, 8, 9)
-    assert Rule().looks() == tuple(range(4, 21))
-    assert Rule().for_comparisons(7).looks() == tuple(range(5, 21))
-    assert Rule(max_blocks=4).looks() == (4,)
-    assert Rule.fixed_blocks(12).looks() == (12,)
+    assert Rule.of_edition(2).looks() == tuple(range(4, 21))
+    assert Rule.of_edition(2).for_comparisons(7).looks() == tuple(range(5, 21))
+    assert Rule.of_edition(2, max_blocks=4).looks() == (4,)
+    assert Rule.fixed_blocks(12, edition=2).looks() == (12,)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def table(before: list[float], after: list[float], blocks: int = 1) -> Samples:
 
 
 def judged(before: list[float], after: list[float], blocks: int = 1) -> MetricResult:
-    (result,) = judge([table(before, after, blocks)], Rule(max_blocks=3), exact=True)
+    (result,) = judge([table(before, after, blocks)], Rule.of_edition(2, max_blocks=3), exact=True)
     return result
 
 
@@ -84,14 +84,14 @@ def test_values_that_are_the_same_under_all_conditions_are_equal() -> None:
 def test_only_conditions_of_both_arms_count() -> None:
     tables = table([1000, 1100, 1050, 900, 1000], [900, 1000, 950, 880, 950])
     tables.conditions["b"][0].pop("c4")
-    (result,) = judge([tables], Rule(max_blocks=3), exact=True)
+    (result,) = judge([tables], Rule.of_edition(2, max_blocks=3), exact=True)
     assert [one.name for one in result.conditions] == ["plain", "c1", "c2", "c3"]
 
 
 def test_a_run_goes_on_while_an_operation_depends_on_conditions() -> None:
     clear = table([1000, 1100, 1050, 900, 1000], [900, 1000, 950, 880, 950])
     open_one = table([27911, 30500, 27911, 30490, 27900], [28624, 28620, 28600, 28610, 28650])
-    rule = Rule(max_blocks=3)
+    rule = Rule.of_edition(2, max_blocks=3)
     assert is_finished([clear], rule, exact=True)
     assert not is_finished([clear, open_one], rule, exact=True)
     long = table([27911, 30500, 27911, 30490, 27900], [28624, 28620, 28600, 28610, 28650], blocks=3)
@@ -101,7 +101,7 @@ def test_a_run_goes_on_while_an_operation_depends_on_conditions() -> None:
 def test_without_conditions_a_run_on_the_exact_machine_ends_after_one_block() -> None:
     plain = table([1000] * 5, [900] * 5)
     plain.conditions = {}
-    assert is_finished([plain], Rule(max_blocks=3), exact=True)
+    assert is_finished([plain], Rule.of_edition(2, max_blocks=3), exact=True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_count_without_conditions_has_its_change_in_per_cent(
         blocks=list(range(1, len(before) + 1)),
         values={"a": before, "b": after},
     )
-    (result,) = judge([one], Rule(), exact=True)
+    (result,) = judge([one], Rule.of_edition(2), exact=True)
     found = (result.effect_pct, result.ci_low_pct, result.ci_high_pct)
     assert found == (shown if None in shown else pytest.approx(shown))
     assert relative_pct(result) == result.effect_pct or result.baseline_mean == 0
@@ -143,5 +143,5 @@ def test_an_import_of_constant_values_has_the_change_in_per_cent() -> None:
         blocks=[1, 2, 3],
         values={"a": [200.0, 200.0, 200.0], "b": [210.0, 210.0, 210.0]},
     )
-    (result,) = judge_unpaired([one], Rule())
+    (result,) = judge_unpaired([one], Rule.of_edition(2))
     assert (result.scale, result.effect_pct, result.ci_low_pct, result.ci_high_pct) == ("exact", 5.0, 5.0, 5.0)

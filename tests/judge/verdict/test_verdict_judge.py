@@ -16,7 +16,7 @@ from kduel.core.samples import Samples
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 
-TEN = Rule.fixed_blocks(10)
+TEN = Rule.fixed_blocks(10, edition=2)
 
 
 def only(samples: Samples | list[Samples], rule: Rule | None = None, **more: bool) -> MetricResult:
@@ -56,7 +56,9 @@ def test_equivalent_waits_for_ten_pairs_and_tells_what_it_cannot_exclude() -> No
     assert (result.verdict, result.decided_at) == ("equivalent", 10)
     assert result.unseen_mode_pct == pytest.approx(100 * (1 - 0.05**0.1)) == pytest.approx(25.9, abs=0.1)
     assert "26 % of boots" in result.told
-    assert only(noisy(3, 0, 0.002, 20), Rule.fixed_blocks(20)).unseen_mode_pct == pytest.approx(13.9, abs=0.1)
+    assert only(noisy(3, 0, 0.002, 20), Rule.fixed_blocks(20, edition=2)).unseen_mode_pct == pytest.approx(
+        13.9, abs=0.1
+    )
 
 
 def test_real_but_below_delta() -> None:
@@ -76,7 +78,7 @@ def test_undecided_says_what_it_could_have_seen_and_what_would_decide() -> None:
 
 
 def test_mde_is_what_a_t_test_finds_with_eighty_per_cent() -> None:
-    result = only(noisy(6, 0.01, 0.03, 12), Rule.fixed_blocks(12))
+    result = only(noisy(6, 0.01, 0.03, 12), Rule.fixed_blocks(12, edition=2))
     assert result.mde_pct is not None
     logs = np.diff(np.log(np.array([result.values["A"], result.values["B"]])), axis=0)
     shift = math.log1p(result.mde_pct / 100) / logs.std(ddof=1) * math.sqrt(12)
@@ -86,7 +88,7 @@ def test_mde_is_what_a_t_test_finds_with_eighty_per_cent() -> None:
 
 
 def test_a_single_look_is_the_plain_paired_t_interval() -> None:
-    result = only(noisy(7, 0.004, 0.02, 15), Rule.fixed_blocks(15))
+    result = only(noisy(7, 0.004, 0.02, 15), Rule.fixed_blocks(15, edition=2))
     logs = np.log(result.values["B"]) - np.log(result.values["A"])
     low, high = stats.t.interval(0.95, 14, logs.mean(), stats.sem(logs))
     assert (result.ci_low_pct, result.ci_high_pct) == pytest.approx((100 * np.expm1(low), 100 * np.expm1(high)))
@@ -153,7 +155,7 @@ def test_blocks_out_of_order_are_put_in_order() -> None:
 
 
 def test_one_pair_says_nothing() -> None:
-    result = only(table([100.0], [150.0]), Rule.fixed_blocks(1))
+    result = only(table([100.0], [150.0]), Rule.fixed_blocks(1, edition=2))
     assert result.verdict == "undecided" and "Cannot decide" in result.told
     assert (
         result.effect_pct is result.ci_low_pct is result.ci_high_pct is result.mde_pct is result.blocks_more is None
@@ -170,10 +172,10 @@ def test_all_missing_says_nothing() -> None:
 
 @pytest.mark.parametrize("blocks", [2, 3])
 def test_fewer_than_four_pairs_never_decide(blocks: int) -> None:
-    result = only(noisy(1, 0.5, 0.0001, blocks), Rule.fixed_blocks(blocks))
+    result = only(noisy(1, 0.5, 0.0001, blocks), Rule.fixed_blocks(blocks, edition=2))
     assert result.verdict == "undecided" and "takes 4 at least" in result.told
     assert result.ci_low_pct is not None
-    assert only(noisy(1, 0.5, 0.0001, 4), Rule.fixed_blocks(4)).verdict == "faster"
+    assert only(noisy(1, 0.5, 0.0001, 4), Rule.fixed_blocks(4, edition=2)).verdict == "faster"
 
 
 @pytest.mark.parametrize(("metrics", "fewest"), [(1, 4), (2, 5), (7, 5), (8, 6), (60, 6), (61, 7), (300, 8)])
@@ -181,7 +183,7 @@ def test_the_fewest_pairs_follow_the_number_of_primary_comparisons(metrics: int,
     for blocks in (fewest - 1, fewest):
         one = noisy(1, 0.5, 0.0001, blocks)
         samples = [msgspec.structs.replace(one, benchmark=f"b{place}") for place in range(metrics)]
-        found = judge(samples, Rule.fixed_blocks(blocks))
+        found = judge(samples, Rule.fixed_blocks(blocks, edition=2))
         assert {result.verdict for result in found} == {"undecided" if blocks < fewest else "faster"}
         assert blocks == fewest or f"takes {fewest} at least" in found[0].told
 
@@ -260,12 +262,12 @@ def test_pairs_that_differ_by_the_same_ratio_every_time() -> None:
     result = only(table(before, [value * 1.05 for value in before]))
     assert result.verdict == "faster"
     assert (result.ci_low_pct, result.ci_high_pct) == (pytest.approx(5), pytest.approx(5))
-    same = only(table(before * 2, [value / 3 * 3 for value in before] * 2), Rule.fixed_blocks(12))
+    same = only(table(before * 2, [value / 3 * 3 for value in before] * 2), Rule.fixed_blocks(12, edition=2))
     assert (same.verdict, same.effect_pct) == ("equivalent", 0)
 
 
 def test_an_exact_machine_needs_one_pair() -> None:
-    rule = Rule.fixed_blocks(1)
+    rule = Rule.fixed_blocks(1, edition=2)
     more = only(table([1000], [1213], unit="instructions", better="lower"), rule, exact=True)
     assert (more.verdict, more.scale, more.effect, more.decided_at) == ("more", "exact", 213, 1)
     assert "+213 instructions (+21.3 %)" in more.told
@@ -275,7 +277,7 @@ def test_an_exact_machine_needs_one_pair() -> None:
 
 
 def test_an_exact_machine_with_several_layouts_gives_the_range() -> None:
-    rule = Rule.fixed_blocks(3)
+    rule = Rule.fixed_blocks(3, edition=2)
     always = only(table([1000, 1010, 990], [1013, 1019, 1001], better="lower"), rule, exact=True)
     assert (always.verdict, always.ci_low, always.ci_high) == ("slower", 9, 13)
     assert "range +9 to +13" in always.told
@@ -288,10 +290,12 @@ def test_an_exact_machine_with_several_layouts_gives_the_range() -> None:
 
 def test_alpha_is_split_over_primary_metrics_and_contenders() -> None:
     samples = noisy(11, 0.012, 0.02, 15)
-    alone = only(samples, Rule.fixed_blocks(15))
-    twice = judge([samples, msgspec.structs.replace(noisy(12, 0, 0.02, 15), benchmark="io")], Rule.fixed_blocks(15))
+    alone = only(samples, Rule.fixed_blocks(15, edition=2))
+    twice = judge(
+        [samples, msgspec.structs.replace(noisy(12, 0, 0.02, 15), benchmark="io")], Rule.fixed_blocks(15, edition=2)
+    )
     values = samples.values | {"C": samples.values["A"][::-1]}
-    three = judge([msgspec.structs.replace(samples, values=values)], Rule.fixed_blocks(15))
+    three = judge([msgspec.structs.replace(samples, values=values)], Rule.fixed_blocks(15, edition=2))
     assert [result.contender for result in three] == ["B", "C"]
     assert twice[0].ci_low_pct == three[0].ci_low_pct
     half = math.log1p((alone.ci_high_pct or 0) / 100) - math.log1p((alone.effect_pct or 0) / 100)
@@ -305,7 +309,7 @@ def test_exploratory_metrics_go_by_benjamini_and_hochberg() -> None:
         msgspec.structs.replace(noisy(30 + i, effect, 0.02, 12, primary=False), benchmark=f"b{i}")
         for i, effect in enumerate(effects)
     ]
-    found = judge(samples, Rule.fixed_blocks(12))
+    found = judge(samples, Rule.fixed_blocks(12, edition=2))
     p = [result.beside["p_t"] or 0 for result in found]
     expected = stats.false_discovery_control(p)
     assert [result.q_value for result in found] == pytest.approx(expected.tolist(), rel=0.08)
@@ -346,8 +350,8 @@ def test_exploratory_metrics_take_no_alpha_from_primary_ones() -> None:
     primary = noisy(40, 0.01, 0.02, 12)
     others = [msgspec.structs.replace(noisy(41 + i, 0, 0.02, 12, primary=False), benchmark=f"b{i}") for i in range(5)]
     assert (
-        judge([*others, primary], Rule.fixed_blocks(12))[-1].ci_low_pct
-        == only(primary, Rule.fixed_blocks(12)).ci_low_pct
+        judge([*others, primary], Rule.fixed_blocks(12, edition=2))[-1].ci_low_pct
+        == only(primary, Rule.fixed_blocks(12, edition=2)).ci_low_pct
     )
 
 

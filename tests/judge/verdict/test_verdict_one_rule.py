@@ -45,7 +45,11 @@ def without_outlier() -> str:
     """What the lint says that the verdict would be without the one trial."""
     samples = one_outlier()
     results = Results(
-        study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=judge([samples], Rule())
+        study=StudyResult(edition=2),
+        machine=MachineRecord(),
+        contenders=[],
+        trials=[],
+        metrics=judge([samples], Rule.of_edition(2)),
     )
     (case,) = cases(results, [samples])
     found = list(influence.one_trial(case))
@@ -55,12 +59,12 @@ def without_outlier() -> str:
 def simulated() -> str:
     from kduel.judge.verdict.calibrate import simulate
 
-    found = simulate(Rule(), made_up("normal", 1.0), 5.0, runs=50)
+    found = simulate(Rule.of_edition(2), made_up("normal", 1.0), 5.0, runs=50)
     return "decided" if found.higher > 0.9 else "undecided"
 
 
 def exploratory() -> str:
-    return judge([noisy(1, 0.1, 0.01, 12, primary=False)], Rule())[0].verdict
+    return judge([noisy(1, 0.1, 0.01, 12, primary=False)], Rule.of_edition(2))[0].verdict
 
 
 def bisected() -> str:
@@ -73,11 +77,13 @@ def bisected() -> str:
 
 
 PATHS: dict[str, Callable[[], str]] = {
-    "paired": lambda: judge([noisy(1, 0.1, 0.01, 12)], Rule())[0].verdict,
-    "interim": lambda: primary_results([noisy(1, 0.1, 0.01, 12)], Rule())[0].verdict,
+    "paired": lambda: judge([noisy(1, 0.1, 0.01, 12)], Rule.of_edition(2))[0].verdict,
+    "interim": lambda: primary_results([noisy(1, 0.1, 0.01, 12)], Rule.of_edition(2))[0].verdict,
     "exploratory": exploratory,
-    "imported": lambda: judge_unpaired([noisy(1, 0.1, 0.01, 12)], Rule())[0].verdict,
-    "exact": lambda: judge([table([1000, 1000], [1001, 1002])], Rule.fixed_blocks(2), exact=True)[0].verdict,
+    "imported": lambda: judge_unpaired([noisy(1, 0.1, 0.01, 12)], Rule.of_edition(2))[0].verdict,
+    "exact": lambda: (
+        judge([table([1000, 1000], [1001, 1002])], Rule.fixed_blocks(2, edition=2), exact=True)[0].verdict
+    ),
     "lint": without_outlier,
     "simulation": simulated,
     "bisection": bisected,
@@ -99,7 +105,9 @@ def test_a_change_of_the_one_rule_changes_every_verdict(path: str, monkeypatch: 
     assert PATHS[path]() == "undecided"
 
 
-@pytest.mark.parametrize("judged", [lambda s: judge(s, Rule()), lambda s: judge_unpaired(s, Rule())])
+@pytest.mark.parametrize(
+    "judged", [lambda s: judge(s, Rule.of_edition(2)), lambda s: judge_unpaired(s, Rule.of_edition(2))]
+)
 def test_a_change_of_benjamini_and_hochberg_changes_both_kinds(
     judged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,9 +173,13 @@ def test_findings_about_too_few_trials_use_the_rule_of_the_run() -> None:
 
     samples = [noisy(1, 0.0, 0.3, 6)]
     for enough in (8, 12):
-        rule = Rule(equivalent_from=enough)
+        rule = Rule.of_edition(2, equivalent_from=enough)
         results = Results(
-            study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=judge(samples, rule)
+            study=StudyResult(edition=2),
+            machine=MachineRecord(),
+            contenders=[],
+            trials=[],
+            metrics=judge(samples, rule),
         )
         (case,) = cases(results, samples)
         (message,) = too_few(replace(case, rule=rule))
@@ -177,23 +189,30 @@ def test_findings_about_too_few_trials_use_the_rule_of_the_run() -> None:
 def test_identical_counts_with_zeros_are_not_equivalent() -> None:
     values = [0, 5, 0, 3, 0, 5, 0, 3, 1, 2]
     for primary in (True, False):
-        found = judge([table(values, values, unit="1", primary=primary)], Rule())[0]
+        found = judge([table(values, values, unit="1", primary=primary)], Rule.of_edition(2))[0]
         assert (found.verdict, found.scale) == ("undecided", "difference")
 
 
 def test_times_that_never_vary_are_not_equal() -> None:
     for primary in (True, False):
-        assert judge([table([0.01] * 12, [0.01] * 12, unit="s", primary=primary)], Rule())[0].verdict == "undecided"
-        assert judge([table([7] * 12, [7] * 12, unit="B", primary=primary)], Rule())[0].verdict == "equal"
+        assert (
+            judge([table([0.01] * 12, [0.01] * 12, unit="s", primary=primary)], Rule.of_edition(2))[0].verdict
+            == "undecided"
+        )
+        assert judge([table([7] * 12, [7] * 12, unit="B", primary=primary)], Rule.of_edition(2))[0].verdict == "equal"
 
 
 def test_large_counts_that_differ_by_one_are_not_equal() -> None:
     many = 10**12 + 5
     found = judge(
-        [table([many] * 4, [many + 1] * 4, unit="instructions", better="lower")], Rule.fixed_blocks(4), exact=True
+        [table([many] * 4, [many + 1] * 4, unit="instructions", better="lower")],
+        Rule.fixed_blocks(4, edition=2),
+        exact=True,
     )
     assert (found[0].verdict, found[0].effect) == ("more", 1)
-    rounded = judge([table([0.1 + 0.2] * 4, [0.3] * 4, unit="x", better="lower")], Rule.fixed_blocks(4), exact=True)
+    rounded = judge(
+        [table([0.1 + 0.2] * 4, [0.3] * 4, unit="x", better="lower")], Rule.fixed_blocks(4, edition=2), exact=True
+    )
     assert rounded[0].verdict == "equal"
 
 

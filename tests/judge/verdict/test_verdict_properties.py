@@ -24,7 +24,13 @@ MIRRORED = {"faster": "slower", "slower": "faster", "higher": "lower", "lower": 
 positive = st.floats(0.5, 2000).map(lambda value: round(value, 3))
 anything = st.one_of(st.floats(-1e6, 1e6).filter(within_reason), st.integers(-5, 5).map(float), positive)
 rules = st.sampled_from(
-    [Rule(), Rule(look_every=1), Rule.fixed_blocks(8), Rule.fixed_blocks(12), Rule(max_blocks=30, delta_pct=5)]
+    [
+        Rule.of_edition(2),
+        Rule.of_edition(2, look_every=1),
+        Rule.fixed_blocks(8, edition=2),
+        Rule.fixed_blocks(12, edition=2),
+        Rule.of_edition(2, max_blocks=30, delta_pct=5),
+    ]
 )
 
 
@@ -124,7 +130,7 @@ def test_the_order_of_blocks_within_a_single_look_does_not_matter(samples: Sampl
     mixed = msgspec.structs.replace(
         samples, values={k: [arm[p] for p in places] for k, arm in samples.values.items()}
     )
-    rule = Rule.fixed_blocks(max(1, len(samples.blocks)))
+    rule = Rule.fixed_blocks(max(1, len(samples.blocks)), edition=2)
     one_way, other = one(samples, rule), one(mixed, rule)
     assert one_way.verdict == other.verdict
     for name in ("effect_pct", "ci_low_pct", "ci_high_pct", "baseline_sd"):
@@ -141,7 +147,7 @@ def test_a_pair_with_a_missing_value_counts_as_no_pair(samples: Samples, place: 
     half["AB"[arm]][place] = None
     none = {k: list(values) for k, values in half.items()}
     none["BA"[arm]][place] = None
-    rule = Rule()
+    rule = Rule.of_edition(2)
     with_half = one(msgspec.structs.replace(samples, values=half), rule)
     with_none = one(msgspec.structs.replace(samples, values=none), rule)
     for name in ("n", "verdict", "effect_pct", "ci_low_pct", "ci_high_pct", "baseline_mean", "decided_at", "told"):
@@ -173,7 +179,7 @@ def test_standing_follows_judge(several: list[Samples], rule: Rule) -> None:
 @settings(max_examples=40, deadline=None)
 @given(positive, positive, st.integers(5, 15))
 def test_arms_that_do_not_vary(before: float, after: float, blocks: int) -> None:
-    result = one(table([before] * blocks, [after] * blocks), Rule.fixed_blocks(blocks))
+    result = one(table([before] * blocks, [after] * blocks), Rule.fixed_blocks(blocks, edition=2))
     assert result.scale == "exact"
     if before == after:
         assert result.verdict == ("equal" if blocks >= 10 else "undecided")

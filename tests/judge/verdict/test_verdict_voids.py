@@ -19,7 +19,7 @@ def lacking(effect: float, better: str, *, first: int = 0, second: int = 0, **mo
         samples.values["A"][10 + place] = None
     for place in range(second):
         samples.values["B"][place + 1] = None
-    return judge([samples], Rule())[0]
+    return judge([samples], Rule.of_edition(2))[0]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_trials_that_were_not_carried_out_yet_are_not_missing() -> None:
     samples = noisy(1, 0.05, 0.005, 8)
     samples.values["B"][6:] = [None, None]
     samples.order = {"A": [1, *range(2, 16, 2)], "B": [0, *range(3, 12, 2), None, None]}
-    assert judge([samples], Rule())[0].verdict == "faster"
+    assert judge([samples], Rule.of_edition(2))[0].verdict == "faster"
     samples.order["B"] = [0, *range(3, 17, 2)]
-    assert judge([samples], Rule())[0].verdict == "undecided"
+    assert judge([samples], Rule.of_edition(2))[0].verdict == "undecided"
 
 
 def test_a_run_goes_on_while_the_verdict_is_withheld() -> None:
     samples = noisy(1, 0.05, 0.005, 12)
-    assert is_finished([samples], Rule())
+    assert is_finished([samples], Rule.of_edition(2))
     samples.values["B"][1] = samples.values["B"][2] = None
     assert not is_finished([samples], Rule())
 

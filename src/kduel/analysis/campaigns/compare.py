@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from kduel.analysis.campaigns.attribution import Attribution, attribute, list_few
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
-from kduel.core.experiment import EDITION, Better, Contender, MachineRecord
+from kduel.core.editions import EDITION
+from kduel.core.experiment import Better, Contender, MachineRecord
 from kduel.core.format import parameter_text, percent_size
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Difference, Results, StudyResult

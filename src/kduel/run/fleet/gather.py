@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec import Struct, json, structs
 
+from kduel.core.editions import EDITION
 from kduel.core.errors import HostError, InputError
-from kduel.core.experiment import EDITION, MachineRecord
+from kduel.core.experiment import MachineRecord
 from kduel.core.progress import Progress
 from kduel.core.temporary import ordinary_mode
 from kduel.core.version import full_version
