@@ -6,13 +6,14 @@ import base64
 import json
 import os
 import select
-import shutil
 import subprocess
-import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from kduel.core.temporary import temporary_directory
 
 FLAGS = [
     "--headless",
@@ -45,9 +46,11 @@ class Browser:
         self.number = 0
         self.rest = b""
         self.loaded = False
+        self.held = ExitStack()
 
     def __enter__(self) -> Self:
-        self.profile = tempfile.mkdtemp()
+        # Chromium may still write while it ends: what it leaves the next browser removes.
+        profile = self.held.enter_context(temporary_directory(prefix="kduel-browser-"))
         read_theirs, self.write = os.pipe()
         self.read, write_theirs = os.pipe()
 
@@ -58,7 +61,7 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [self.executable, *FLAGS, f"--user-data-dir={self.profile}"],
+            [self.executable, *FLAGS, f"--user-data-dir={profile}"],
             preexec_fn=wire,
             close_fds=False,
             stdin=subprocess.DEVNULL,
@@ -86,7 +89,7 @@ class Browser:
         self.process.wait(20)
         os.close(self.read)
         os.close(self.write)
-        shutil.rmtree(self.profile, ignore_errors=True)
+        self.held.close()
 
     session = ""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kduel.core.temporary import temporary_directory
 from kduel.guest import launch
 from kduel.machines.icount import IcountMachine
 
@@ -69,8 +70,8 @@ def polled(machine: IcountMachine) -> Iterator[None]:
         return [*kept(block), "-qmp", f"unix:{path},server=on,wait=off"]
 
     paths: list[Path] = []
-    with tempfile.TemporaryDirectory(prefix="kduel-polled-") as place:
-        Path(place).chmod(0o755)
+    with temporary_directory(prefix="kduel-polled-") as place:
+        place.chmod(0o755)
         machine.fixed_options = fixed  # type: ignore[method-assign]
         try:
             with _each_process(torment):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,16 @@ from fuzzing import NUMBER, Texts, Values, finding, mutate, numbers_in, swollen
 
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
+from kduel.core.temporary import temporary_directory
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.imported.support.store import the_format
 
 __all__ = ["FORMATS", "SAMPLES", "Sample", "finding", "mutate", "swollen"]
 FIXTURES = Path(__file__).parents[1] / "store/imported/fixtures"
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
-TEMPORARY = tempfile.TemporaryDirectory(prefix="kduel-imports-")
-PLACE = Path(TEMPORARY.name)
+HELD = ExitStack()
+PLACE = HELD.enter_context(temporary_directory(prefix="kduel-imports-"))
+"""A worker of pytest-xdist ends without clean-up: the next one made removes it."""
 
 
 class Sample:
