@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from verdict_tables import PUBLISHED
 
 from kduel.cli import kduel
+from kduel.judge.verdict.rule import Rule
 
 PILOT = "contender,trial,benchmark,metric,unit,better,value\n"
 
@@ -82,7 +83,6 @@ def test_calibrate_draws(tmp_path: Path) -> None:
 def test_calibrate_of_an_import_is_about_a_run_to_come(imported: Path) -> None:
     """Edition 1, by which imports are recorded, has looks at 6, 8, ...: no import and no new run is judged so."""
     from kduel.cli.calibrate import read_rule
-    from kduel.judge.verdict.rule import Rule
 
     assert read_rule(imported) == Rule(delta_pct=read_rule(imported).delta_pct)
     assert read_rule(imported).looks()[:2] == (4, 5)
@@ -140,8 +140,8 @@ def test_calibrate_refuses_what_is_no_run(tmp_path: Path, imported: Path) -> Non
 def test_plan_from_a_csv() -> None:
     found = json.loads(output("plan", PUBLISHED, "--format", "json", "--block-seconds", 300))
     costs = {cost["metric"]: cost for cost in found["costs"]}
-    assert costs["events_per_second"]["no_difference"] == 10
-    assert costs["events_per_second"]["seconds"] == 3000
+    assert costs["events_per_second"]["no_difference"] == Rule().equivalent_from
+    assert costs["events_per_second"]["seconds"] == 300 * Rule().equivalent_from
     assert costs["max_latency"]["no_difference"] > 10_000
     text = output("plan", PUBLISHED)
     assert "varies too much for 1 %" in text
