@@ -17,7 +17,7 @@ from kduel.judge.ranking import rankings
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 
-RULE = Rule.fixed_blocks(12)
+RULE = Rule.fixed_blocks(12, edition=2)
 
 
 def ranks(found: AspectRanking) -> dict[str, tuple[int | None, int | None]]:

@@ -190,7 +190,7 @@ def test_a_cell_beyond_the_histogram_forbids_what_would_rest_on_its_absence(size
         metric=structs.replace(table.metric, better="lower"),
         values={**table.values, "1-1": [None, *table.values["1-1"][1:]]},
     )
-    rule = Rule.fixed_blocks(12)
+    rule = Rule.fixed_blocks(12, edition=2)
 
     def verdicts(beyond: dict[str, list[int]]) -> dict[str, str]:
         asked = effects([structs.replace(table, beyond=beyond)], design)

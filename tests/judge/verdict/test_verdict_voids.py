@@ -75,7 +75,7 @@ def test_a_run_goes_on_while_the_verdict_is_withheld() -> None:
     samples = noisy(1, 0.05, 0.005, 12)
     assert is_finished([samples], Rule.of_edition(2))
     samples.values["B"][1] = samples.values["B"][2] = None
-    assert not is_finished([samples], Rule())
+    assert not is_finished([samples], Rule.of_edition(2))
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_an_arm_with_a_value_beyond_the_histogram_may_be_called_higher_only(
     samples = noisy(1, effect, 0.005, 20, better="lower", primary=True)
     for name, blocks in (("A", first), ("B", second)):
         samples.values[name] = [None if b in blocks else v for b, v in enumerate(samples.values[name], 1)]
-    missing = judge([samples], Rule())[0]
+    missing = judge([samples], Rule.of_edition(2))[0]
     assert missing.verdict != "undecided"
     samples.beyond = {"A": first, "B": second}
     for unpaired in (False, True):
-        result = (judge_unpaired if unpaired else judge)([samples], Rule())[0]
+        result = (judge_unpaired if unpaired else judge)([samples], Rule.of_edition(2))[0]
         assert result.verdict == verdict, unpaired
         assert bool(result.withheld) == (verdict == "undecided")
         assert result.beyond == samples.beyond
@@ -120,4 +120,4 @@ def test_values_beyond_the_histogram_are_not_missing_by_chance() -> None:
     samples = noisy(1, -0.05, 0.005, 20, better="lower")
     samples.values["B"][1] = samples.values["B"][2] = None
     samples.beyond = {"B": [2, 3]}
-    assert "beyond the histogram" in judge([samples], Rule())[0].withheld
+    assert "beyond the histogram" in judge([samples], Rule.of_edition(2))[0].withheld
