@@ -44,3 +44,30 @@ def test_a_dry_run_refuses_what_a_run_refuses(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(command, ["study.toml", "--dry-run"])
     assert done.exit_code != 0 and "tme" in str(done.exception)
+
+
+def plan(monkeypatch: pytest.MonkeyPatch, place: Path, *words: str) -> str:
+    """What a dry run tells, or why it refuses."""
+    monkeypatch.chdir(place)
+    done = CliRunner().invoke(command, ["debian:6.1", "debian:6.12", "--dry-run", *words])
+    return f"{done.output}{done.exception or ''}{getattr(done.exception, 'remedy', '')}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("nginx:requests=5", "requests: this must be a whole number >= 100"),
+        ("fio:size=99G", "has disk = '8G' in all"),
+    ],
+)
+def test_what_cannot_give_a_value_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, said: str
+) -> None:
+    assert said in plan(monkeypatch, tmp_path, "--benchmark", words)
+
+
+def test_the_machines_settings_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "is not a size" in plan(monkeypatch, tmp_path, "--machine", "qemu:memory=lots")
+    assert "and this host has" in plan(
+        monkeypatch, tmp_path, "--benchmark", "iperf3:path=link", "--machine", "qemu:cpus=200"
+    )

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.cli.list_ import command
+from kduel.core.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,12 @@ def test_the_text_has_the_choices() -> None:
 def test_a_dumb_terminal_gets_nothing_bold(monkeypatch: pytest.MonkeyPatch, kind: str, escapes: bool) -> None:
     monkeypatch.setenv("TERM", kind)
     assert ("\x1b" in CliRunner().invoke(command, ["machines"], color=True).output) == escapes
+
+
+def test_one_of_a_kind_is_listed_by_its_name() -> None:
+    done = CliRunner().invoke(command, ["benchmarks", "redis", "--format", "json"])
+    assert [entry["name"] for entry in json.loads(done.output)] == ["redis"]
+    assert CliRunner().invoke(command, ["suites", "network"]).output == "network  Network stack\n"
+    with pytest.raises(InputError, match="no 'rediss' among the benchmarks") as error:
+        CliRunner().invoke(command, ["benchmarks", "rediss"], catch_exceptions=False)
+    assert "Did you mean redis?" in error.value.remedy

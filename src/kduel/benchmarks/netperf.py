@@ -6,7 +6,7 @@ from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import latencies, with_aspect
-from kduel.benchmarks.support.parameters import Count
+from kduel.benchmarks.support.parameters import Requests
 from kduel.benchmarks.support.reading import (
     check_ascending,
     check_positive,
@@ -39,7 +39,7 @@ class NetperfParameters(Parameters, frozen=True):
     """"tcp_crr": each transaction opens and closes a connection of its own."""
     path: Literal["loopback", "link"] = "loopback"
     """"link": the server is on the peer, a second machine."""
-    transactions: Count = 5000
+    transactions: Requests = 5000
 
 
 class Netperf(Benchmark[NetperfParameters]):

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import latencies, with_aspect
-from kduel.benchmarks.support.parameters import Count, Threads
+from kduel.benchmarks.support.parameters import Requests, Threads
 from kduel.benchmarks.support.reading import (
     check_ascending,
     check_positive,
@@ -45,7 +45,7 @@ class NginxParameters(Parameters, frozen=True):
 
     connections: Literal["keep-alive", "new"] = "keep-alive"
     """Whether a client keeps its connection, or opens one for each request."""
-    requests: Count = 6000
+    requests: Requests = 6000
     clients: Annotated[int, Meta(ge=1, le=2000)] = 10
     size: Annotated[int, Meta(ge=1, le=1 << 30)] = 1024
     """Bytes of the file that is requested."""

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import latencies, with_aspect
-from kduel.benchmarks.support.parameters import Count
+from kduel.benchmarks.support.parameters import Requests
 from kduel.benchmarks.support.reading import (
     check_ascending,
     check_positive,
@@ -35,7 +35,7 @@ class RedisParameters(Parameters, frozen=True):
     """redis-benchmark's own. `pipeline` is how many requests a client sends at once: many leave little for the network."""
 
     test: Literal["get", "set", "incr"] = "get"
-    requests: Count = 10_000
+    requests: Requests = 10_000
     clients: Annotated[int, Meta(ge=1, le=10_000)] = 20
     pipeline: Annotated[int, Meta(ge=1, le=10_000)] = 1
     size: Annotated[int, Meta(ge=1, le=1 << 20)] = 64

@@ -11,6 +11,8 @@ import click
 from kduel.cli.options import format_option
 from kduel.cli.output import emit_json
 from kduel.cli.terminal import bold
+from kduel.core.errors import InputError
+from kduel.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from kduel.benchmarks import Benchmark
@@ -20,9 +22,10 @@ KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "for
 
 @click.command("list")
 @click.argument("what", type=click.Choice(KINDS))
+@click.argument("names", nargs=-1)
 @format_option("text", "json")
-def command(what: str, form: str) -> None:
-    """List benchmarks (with their parameters, choices and metrics; `kduel explain A B -b help` tells what the operations of
+def command(what: str, names: tuple[str, ...], form: str) -> None:
+    """List all of a kind, or those with these names: benchmarks (with their parameters, choices and metrics; `kduel explain A B -b help` tells what the operations of
     kbench do), suites, machines (with their settings), boards (for
     --machine board:NAME), fleets (ways to use several machines, with their settings), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
     found = {
@@ -34,6 +37,13 @@ def command(what: str, form: str) -> None:
         "kernels": list_kernel_sources,
         "formats": list_formats,
     }[what]()
+    for unknown in sorted(set(names) - {entry["name"] for entry in found}):
+        there = [entry["name"] for entry in found]
+        raise InputError(
+            f"there is no {unknown!r} among the {what}",
+            f"{did_you_mean(unknown, there)}There are: {', '.join(there)}.",
+        )
+    found = [entry for entry in found if entry["name"] in names or not names]
     if form == "json":
         emit_json(found)
         return

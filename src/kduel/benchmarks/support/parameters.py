@@ -10,6 +10,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields, replace
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Requests = Annotated[int, Meta(ge=100, le=1_000_000_000)]
+"""A count of what has a latency: one of 100 lies above the 99th percentile."""
 Number = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 """A count that may be 0."""
 Threads = Annotated[int, Meta(ge=1, le=10_000)]
