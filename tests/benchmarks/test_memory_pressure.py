@@ -121,3 +121,11 @@ def test_the_step_says_that_memory_was_lacking(tmp_path: Path, kills: str, said:
         text=True,
     )
     assert (done.returncode, done.stderr.strip()) == (137, said)
+
+
+def test_a_step_has_a_group_of_its_own(tmp_path: Path) -> None:
+    """One that was killed at its timeout leaves its group behind, and the next step found it in its way."""
+    lines = PRESSURE.script(PRESSURE.read_parameters({"memory": "file"})).splitlines()
+    (name,) = (line for line in lines if line.startswith("group="))
+    made = {subprocess.check_output(["sh", "-c", f"{name}; echo $group"], env={"groups": "/g"}) for _ in range(2)}
+    assert len(made) == 2 and all(one.startswith(b"/g/kduel-pressure-") for one in made)

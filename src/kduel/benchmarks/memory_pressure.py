@@ -165,14 +165,15 @@ GROUP = """\
 groups=$(grep ' cgroup2 ' /proc/mounts | head -n 1 | cut -d ' ' -f 2)
 grep -qw memory "$groups/cgroup.controllers" 2>/dev/null || {{ echo "there is no memory controller in a cgroup2" >&2; exit 1; }}
 echo +memory >"$groups/cgroup.subtree_control"
-group=$groups/kduel-pressure
+group=$groups/kduel-pressure-$$
 restore=:
 trap 'cd /; rmdir "$group"; eval "$restore"' EXIT
 trap 'exit 143' TERM INT
 mkdir "$group"
 echo {limit}M >"$group/memory.max"
 """
-"""The group is there before the swap, so that what fails restores what is there. `restore` grows at its front."""
+"""The group is there before the swap, so that what fails restores what is there. `restore` grows at its front. A step that was ended for
+its timeout may leave its group behind: each has a name of its own."""
 
 KILLED = """\
 status=$?
