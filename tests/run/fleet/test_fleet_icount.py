@@ -1,4 +1,4 @@
-"""Exact values do not depend on how many workers count them."""
+"""Exact values do not depend on how many workers, or nodes of a Slurm cluster, count them. Slurm is real and on loopback."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from loopback import Cluster, started
 from test_fleet_runs import records
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
@@ -29,17 +32,21 @@ workers = 1
 mode = "fixed"
 seconds = 0
 [blocks]
-fixed = {blocks}
+fixed = 2
 [[benchmark]]
 use = "kbench"
 mode = "exact"
-operation = [{operations}]
+operation = ["null-call", "pipe"]
 conditions = 0
 primary = ["instructions"]
 """
 
 
-def counted(study: Path, run: Path, fleet: str) -> dict[tuple[str, str], dict[str, list[float]]]:
+NODES, BLOCKS = 2, 2
+Values = dict[tuple[str, str], dict[str, list[float]]]
+
+
+def counted(study: Path, run: Path, fleet: str) -> Values:
     """The values of the study on a fleet, by benchmark and metric. Every trial is good."""
     command = [sys.executable, "-P", "-m", "kduel", "run", study, "--fleet", fleet, "--out", run, "--quiet"]
     done = subprocess.run(
@@ -55,12 +62,40 @@ def counted(study: Path, run: Path, fleet: str) -> dict[tuple[str, str], dict[st
     return {(one["benchmark"], one["metric"]): one["values"] for one in results["metrics"]}
 
 
-def test_one_and_two_workers_count_the_same(tmp_path: Path):
-    study = tmp_path / "workers.toml"
-    study.write_text(STUDY.format(operations='"null-call", "pipe"', blocks=2))
-    found = {}
-    for workers in (1, 2):
-        run = tmp_path / str(workers)
-        found[workers] = counted(study, run, f"local:workers={workers},poll=0.2")
-        assert {one["member"] for one in records(run)} == {f"worker{number}" for number in range(1, workers + 1)}
-    assert found[1] == found[2] and found[1]
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "workers.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def by_one(study: Path) -> Values:
+    """What one worker counts."""
+    run = study.parent / "one"
+    values = counted(study, run, "local:workers=1,poll=0.2")
+    assert {one["member"] for one in records(run)} == {"worker1"} and values
+    assert all(None not in values for by_arm in values.values() for values in by_arm.values())
+    return values
+
+
+def test_two_workers_count_what_one_does(study: Path, by_one: Values, tmp_path: Path) -> None:
+    assert counted(study, tmp_path / "run", "local:workers=2,poll=0.2") == by_one
+    assert {one["member"] for one in records(tmp_path / "run")} == {"worker1", "worker2"}
+
+
+@pytest.fixture
+def cluster(need: Callable[..., str]) -> Iterator[Cluster]:
+    for program in ("slurmctld", "slurmd", "munged", "sbatch"):
+        need(program)
+    with started(NODES) as own:
+        yield own
+
+
+def test_the_nodes_of_a_cluster_count_what_one_worker_does(
+    cluster: Cluster, study: Path, by_one: Values, tmp_path: Path
+) -> None:
+    assert counted(study, tmp_path / "run", f"slurm:nodes={NODES},exclusive=false,poll=0.5") == by_one
+    trials = {f"n{number}": 2 * BLOCKS // NODES for number in range(1, NODES + 1)}
+    assert Counter(one["member"] for one in records(tmp_path / "run")) == trials
+    assert cluster.ask("squeue", "-h") == ""
