@@ -130,7 +130,7 @@ def test_a_kernel_that_sleeps_for_ever_is_seen_to_be_frozen(tmp_path):
 
 @pytest.mark.parametrize(("end", "early"), [(tiny.SLEEP_FOR_EVER, True), (tiny.SPIN, False)])
 def test_a_guest_with_virtual_time_that_nothing_can_wake_is_not_waited_for(tmp_path, monkeypatch, end, early):
-    monkeypatch.setattr(launch, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr("kduel.guest.watch.SILENT_SECONDS", 0.5)
     began = time.monotonic()
     done = run(
         machine(tmp_path, tiny.say(b"starting\n") + end), tmp_path / "console.log",

@@ -19,7 +19,8 @@ from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
 from kduel.machines.remote.localhost import LocalConnection
 from kduel.machines.remote.provision import Loan, boot_entries
 from kduel.machines.remote.real import RealMachine, read_programs, survey
-from kduel.machines.remote.ssh_trial import Journey, Observation, RealSettings, default_cmdline, look
+from kduel.machines.remote.settings import RealSettings
+from kduel.machines.remote.ssh_trial import Journey, Observation, default_cmdline, look
 
 ONE_BOOT = (
     "All trials run in one boot of this machine, on which KDuel itself runs: what differs from boot to boot is not in the "

@@ -12,7 +12,8 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs
 from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
 from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
 from kduel.machines.remote.real import RealMachine, read_programs, survey
-from kduel.machines.remote.ssh_trial import Observation, SshSettings, default_cmdline, look
+from kduel.machines.remote.settings import SshSettings
+from kduel.machines.remote.ssh_trial import Observation, default_cmdline, look
 
 
 class Ssh(MachineKind[SshSettings]):

@@ -24,33 +24,17 @@ from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.answer import ANSWERED, EXPIRED, NO_SUCH_SUITE, suites_answered, telling_line
-from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
+from kduel.kernels.apt.mirror import debian_mirror, security_mirror
+from kduel.kernels.apt.settings import write_settings, write_sources
 from kduel.kernels.apt.versions import version_key
 
 T = TypeVar("T")
 
-__all__ = ["Archive", "GoneError", "Package", "debian_mirror", "keyring", "security_mirror"]
-
-ARCHIVED = ("bullseye",)
-"""Releases whose suites are no longer re-signed regularly: apt must not ask that their date be recent."""
-RELEASES = ("bullseye", "bookworm", "trixie", "forky")
-ROLLING = ("sid", "experimental")
 DAY = 24 * 3600.0
 APT_HELPER = Path("/usr/lib/apt/apt-helper")
 WANTED = re.compile(
     rb"(?:\A|\n\n)Package: (linux-(?:image|binary|modules|base|config|source)\b(?!\S*-(?:dbg|signed-template)\n)\S*)\n"
 )
-HOST_SETTINGS = re.compile(
-    r"Acquire::("
-    r"(https?|ftp|tor)::(Proxy(::[^ ]+)?|Proxy-?Auto-?Detect|Timeout|ConnectionAttemptDelayMsec|Dl-Limit|No-Cache"
-    r"|Pipeline-Depth|User-Agent)"
-    r"|https::(CAInfo|CAPath|SslCert|SslKey)"
-    r"|ForceIPv[46]|EnableSrvRecords|Queue-Mode|Retries"
-    r") ",
-    re.IGNORECASE,
-)
-"""Settings of the host's apt that are taken over: how it reaches the network. No other is: `Check-Valid-Until`,
-`https::Verify-Peer` or `AllowInsecureRepositories` would switch a check off."""
 
 
 class GoneError(HostError):
@@ -229,7 +213,7 @@ class Archive:
                 "this host has no apt, which fetches Debian's kernels",
                 "Give kernels as files instead, a vmlinuz with its modules, or bring them in a bundle (docs/offline.md).",
             )
-        self._write_sources()
+        write_sources(self.place, self.architecture)
         said: list[str] = []
         with self.progress.task("reading Debian's package lists (about 50 MB when they are new)") as task:
             with self._apt(["apt-get", "-q", "-o", "pkgCacheFile::Generate=false", "update"]) as process:
@@ -298,7 +282,7 @@ class Archive:
     @contextmanager
     def _apt(self, command: list[str]) -> Iterator[subprocess.Popen[str]]:
         """One of apt's programs under way. It does not outlive us: killed, we would leave the lists locked."""
-        self._write_settings()
+        write_settings(self.place, self.architecture)
         with subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "--", *command],
             stdin=subprocess.DEVNULL,
@@ -318,59 +302,6 @@ class Archive:
         """Environment of apt, whose temporary files are in the cache: a full TMPDIR is no hindrance."""
         own = {"APT_CONFIG": self.place / "apt.conf", "TMPDIR": self.place / "state"}
         return {**os.environ, **{name: str(path) for name, path in own.items()}, "LC_ALL": "C.UTF-8"}
-
-    def _write_settings(self) -> None:
-        """apt's configuration: everything below our own directory, and of the host's only how it reaches the net."""
-        dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, errors="replace", check=False)
-        reach = filter(HOST_SETTINGS.match, dump.stdout.splitlines())
-        nowhere = ("parts", "main", "sourceparts", "preferences", "preferencesparts", "trusted", "trustedparts")
-        lines = [
-            'Acquire::Retries "3";',
-            'Acquire::http::Timeout "30";',
-            'Acquire::https::Timeout "30";',
-            *reach,
-            'Acquire::Languages "none";',
-            'Acquire::PDiffs "false";',
-            'Acquire::GzipIndexes "true";',
-            *(f'Dir::Etc::{name} "/dev/null";' for name in nowhere),
-            f'Dir::Etc::sourcelist "{self.place}/debian.sources";',
-            f'Dir::State "{self.place}/state";',
-            f'Dir::State::status "{self.place}/status";',
-            f'Dir::Cache "{self.place}/cache";',
-            'Dir::Cache::pkgcache "";',
-            'Dir::Cache::srcpkgcache "";',
-            f'APT::Architecture "{self.architecture}";',
-            f'APT::Architectures {{ "{self.architecture}"; }};',
-            # The cache is the user's own; apt's helper user need not be able to reach it.
-            'APT::Sandbox::User "root";',
-        ]
-        with as_cache_error(self.place):
-            for directory in ("state/lists/partial", "cache/archives/partial"):
-                (self.place / directory).mkdir(parents=True, exist_ok=True)
-            (self.place / "status").touch()
-            fresh = self.place / f".apt.conf.{os.getpid()}"
-            fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            fresh.rename(self.place / "apt.conf")
-
-    def _write_sources(self) -> None:
-        main, security, keys = debian_mirror(), security_mirror(), keyring()
-        stanzas = []
-        for releases, extra in ((ARCHIVED, "Check-Valid-Until: no\n"), (set(RELEASES) - set(ARCHIVED), "")):
-            ordered = [release for release in RELEASES if release in releases]
-            suites = [f"{release}{part}" for release in ordered for part in ("", "-updates", "-backports")]
-            suites += [] if extra else list(ROLLING)
-            for address, names in ((main, suites), (security, [f"{release}-security" for release in ordered])):
-                stanzas.append(
-                    f"Types: deb\nURIs: {address}\nSuites: {' '.join(names)}\nComponents: main\n"
-                    f"Architectures: {self.architecture}\nSigned-By: {keys}\n{extra}"
-                )
-        text, path = "\n".join(stanzas), self.place / "debian.sources"
-        with as_cache_error(self.place):
-            self.place.mkdir(parents=True, exist_ok=True)
-            if not path.exists() or path.read_text("utf-8") != text:
-                # apt keeps the lists of other mirrors where a suite of this one fails.
-                shutil.rmtree(self.place / "state/lists", ignore_errors=True)
-                path.write_text(text, encoding="utf-8")
 
 
 CHECK_MIRROR = (

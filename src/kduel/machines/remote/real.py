@@ -18,7 +18,8 @@ from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLos
 from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.provision import Loan, LoanSettings
 from kduel.machines.remote.retry import run_or_fail
-from kduel.machines.remote.ssh_trial import Journey, RealSettings
+from kduel.machines.remote.settings import RealSettings
+from kduel.machines.remote.ssh_trial import Journey
 
 
 class RealMachine(Machine):

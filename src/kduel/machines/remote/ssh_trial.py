@@ -11,20 +11,21 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from kduel.core.untrusted import read_end
 from kduel.guest import envelope
-from kduel.guest.conditions import OUT_OF_BAND, Bands
+from kduel.guest.conditions import OUT_OF_BAND
 from kduel.guest.conditions import script as conditions_script
 from kduel.guest.diagnosis import findings_in
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
-from kduel.machines import MachineSettings, Outcome, Seconds, Trial
+from kduel.machines import Outcome, Trial
 from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, TrialRefused, last_line
 from kduel.machines.remote.grub import MenuEntry
+from kduel.machines.remote.settings import RealSettings
 from kduel.schedulers.snippets import UNDO
 
 T = TypeVar("T")
@@ -52,51 +53,6 @@ for d in {place}/kduel-*; do
 done"""
 """Ends scripts of trials that nobody waits for any more, by their session, if one of it works in the trial's directory, and
 puts back what they set."""
-
-
-class DeclaredPeer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The table [machine.peer]: another machine, which is there already and serves all contenders."""
-
-    address: str = ""
-    """By which the measured machine reaches it."""
-    own_address: str = ""
-    """By which the peer reaches the measured machine, where a step's client is on the peer."""
-    shell: str = ""
-    """A command, run as root on the measured machine, that runs its standard input as a shell script on the peer: "ssh root@10.0.0.7 sh -e".
-    Empty: the servers that the steps need run on the peer already, on their programs' ports."""
-
-    @property
-    def lacks(self) -> str:
-        """Reason why there is no peer; empty where there is one."""
-        return "" if self.address else "the study declares none ([machine.peer] address)"
-
-
-class RealSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings in the [machine] tables of all real machines."""
-
-    boot_deadline: Seconds = 600.0
-    """Seconds from the reboot until the machine answers again."""
-    directory: str = "/var/tmp"
-    """Where trials work there; on a disk, and its file system is what file benchmarks measure."""
-    free_mib: Annotated[int, Meta(ge=0, le=1 << 30)] = 512
-    """What must be free there before a trial."""
-    clocksource: str = ""
-    """What a trial must have; empty: whatever the kernel chooses, shown in the report."""
-    conditions: Bands = Bands()
-    peer: DeclaredPeer = DeclaredPeer()
-
-
-class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "ssh"."""
-
-    place: str
-    """Destination for ssh: HOST or USER@HOST."""
-    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
-    """0: as ~/.ssh/config says."""
-    identity: str = ""
-    known_hosts: str = ""
-    boot: Literal["grub-reboot", "bootctl", "kexec"] = "grub-reboot"
-    """How a kernel is chosen for one boot: GRUB, systemd-boot's oneshot, or straight from the running one. A machine that does not come back boots its default when power-cycled."""
 
 
 class Observation(Struct, frozen=True):

@@ -22,7 +22,8 @@ from msgspec import Meta, field
 from kduel.core.errors import HostError
 from kduel.machines import Outcome, Seconds
 from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, TrialRefused, last_line
-from kduel.machines.remote.ssh_trial import Journey, RealSettings, look
+from kduel.machines.remote.settings import RealSettings
+from kduel.machines.remote.ssh_trial import Journey, look
 from kduel.machines.slurm.cluster import NOT_STARTED, Silent, describe_not_started, job_state, nodes, slurm, wishes
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
