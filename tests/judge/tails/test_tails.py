@@ -25,7 +25,7 @@ from kduel.judge.tails.extremes import fit, return_level
 from kduel.judge.tails.results import bound_result, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.rule import Rule
-from kduel.report.content.tails import bound_sentence
+from kduel.report.content.tails import bound_sentence, model_lines
 from kduel.report.text import render_text
 from kduel.store.collect import PreparedSteps, step_directory
 from kduel.study.file import parse_study
@@ -237,6 +237,9 @@ def test_a_run_states_tails_for_every_contender() -> None:
     )
     assert [(one.contender, one.boots, one.samples) for one in found] == [("old", 12, 12_000), ("new", 12, 12_000)]
     assert found[0].return_level is not None and found[0].bound is None
+    assert "rarer than this run shows" in model_lines(found[0])[0]
+    seen = structs.replace(found[0], return_level=structs.replace(found[0].return_level, share=1e-3))
+    assert "rarer than this run shows" not in model_lines(seen)[0]
     # Results are written as JSON, which has no numbers of numpy's.
     shifts = shift_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12, edition=2))
     bound = Bound(metric="latency", limit="100 us", share=0.001)

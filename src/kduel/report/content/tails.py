@@ -69,10 +69,16 @@ def model_lines(tail: TailResult) -> list[str]:
         return []
     if found.level is None or found.low is None or found.high is None:
         return [f"no model of the tail: {found.reason}"]
+    # By simulation: docs/tails.md.
+    rare = (
+        ""
+        if found.share * tail.samples >= 1
+        else "; rarer than this run shows: where boots have two modes, such an interval of 95 % covers 93 %"
+    )
     return [
         f"model: {found.share:g} exceed {amount(found.level)} {tail.unit} ({amount(found.low)} to {amount(found.high)}); "
         f"generalised Pareto above {amount(found.threshold)} {tail.unit}, {found.excesses:,} excesses, shape {found.shape:.2f}, "
-        f"distance {found.distance:.3f}; by the upper half {amount(found.other_level)} {tail.unit}"
+        f"distance {found.distance:.3f}; by the upper half {amount(found.other_level)} {tail.unit}{rare}"
     ]
 
 
