@@ -104,6 +104,7 @@ def test_no_rank_between_two_analyses() -> None:
     one = table("a", noisy(1, [0, 0.1, 0.2], blocks=11))
     (found,) = rankings([one], RULE)
     assert [rank.reason for rank in found.ranks[1:]] == ["no analysis is planned after 11 blocks"] * 2
+    assert found.ranks[0].first is None, "the baseline alone is the first of nobody"
 
 
 def test_equal_contenders_seldom_have_different_ranks() -> None:

@@ -110,6 +110,9 @@ def rank_contenders(comparisons: Sequence[Comparison], share: float) -> Standing
         )
         for name, own in intervals.items()
     ]
+    if unranked and len(ranks) == 1:
+        # Without anybody to compare with, the baseline is not the first.
+        ranks = [Rank(contender=comparisons[0].baseline, first=None, last=None, reason="nothing to compare with")]
     ranks.sort(key=lambda rank: (rank.first, rank.last, -intervals[rank.contender][1]))
     return Standings([*ranks, *unranked], results)
 
