@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from msgspec import structs
 from ranked_runs import differing, noisy, simulate, table
 
 from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.judge.evaluate import judge_run
 from kduel.judge.ranking import rankings
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
@@ -123,6 +126,22 @@ def test_the_ranks_hold_the_true_order() -> None:
     assert sum(outside) <= 6
     shown = [ranks(run[0]) == {"B": (1, 1), "A": (2, 2), "C": (3, 3)} for run in runs]
     assert sum(shown) >= 10
+
+
+def test_a_kept_run_has_the_geometric_means_of_its_raw_values(unpack: Callable[[str], Path]) -> None:
+    """Two real kernels in two blocks: values, and no rank as it takes five."""
+    run = judge_run(unpack("qemu"))
+    (found,) = run.rankings
+    assert found.aspect == "operation-time" and len(found.metrics) == 2
+    one, other = (metric for metric in run.metrics if f"{metric.benchmark}/{metric.metric}" in found.metrics)
+    (result,) = found.results
+    for name, means in result.values.items():
+        expected = [(a * b) ** -0.5 for a, b in zip(one.values[name], other.values[name], strict=True)]  # type: ignore[operator]
+        assert means == pytest.approx(expected)
+    assert [(rank.first, rank.reason) for rank in found.ranks] == [
+        (1, ""),
+        (None, "2 complete pairs, and it takes 5"),
+    ]
 
 
 effects = st.lists(st.floats(-0.1, 0.1), min_size=3, max_size=5)

@@ -30,6 +30,8 @@ BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"
 """The code of the finding that a metric is set by the harness and not by the kernel."""
 SET_BY_HARNESS = "set by the benchmark itself"
+NOT_JUDGED = "not judged"
+"""Instead of the verdict on what is set by the benchmark itself: no headline counts it."""
 
 
 class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
@@ -199,7 +201,9 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def word(self) -> str:
-        """The verdict as it is reported: sizes are no faster or slower."""
+        """The verdict as it is reported: sizes are no faster or slower, and what the benchmark sets is not judged."""
+        if self.by_harness:
+            return NOT_JUDGED
         if self.depends:
             return "depends"
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
@@ -209,7 +213,7 @@ class MetricResult(Struct, kw_only=True):
     @property
     def size(self) -> str:
         """`too small to matter`, for a difference that lies inside the smallest effect of interest. Else empty."""
-        return TOO_SMALL if self.below_delta else ""
+        return TOO_SMALL if self.below_delta and not self.by_harness else ""
 
     @property
     def was(self) -> str:

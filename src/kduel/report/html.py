@@ -18,7 +18,7 @@ from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.closing import EXACT_MEANS
-from kduel.report.content.digest import SIGNS, digest, largest_first, side_words
+from kduel.report.content.digest import SIGNS, digest, largest_first, side_words, sign_of
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn_figure
 from kduel.report.content.machines import machine_tables
@@ -134,6 +134,7 @@ def templates() -> Environment:
     axes = itertools.count(1)
     environment.globals |= {
         "signs": SIGNS,
+        "sign_of": sign_of,
         "key": key,
         "intervals": lambda metrics, delta: intervals(metrics, delta, f"axis{next(axes)}"),
         "foremost_rows": foremost_rows,

@@ -11,7 +11,7 @@ from kduel.core.results import Results
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
-from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, unit_and_side
+from kduel.report.content.digest import ContenderSummary, Digest, digest, sign_of, unit_and_side
 from kduel.report.content.machines import HEAD, machine_tables
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
@@ -113,7 +113,7 @@ def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Diges
 
 def row(metric: MetricResult, said: Digest) -> str:
     """A metric's row; the verdict in bold where a difference was shown."""
-    verdict = f"{SIGNS[metric.verdict]} {metric.word}"
+    verdict = f"{sign_of(metric)} {metric.word}"
     if shows_difference(metric):
         verdict = f"**{verdict}**" + (f", {metric.size}" if metric.size else "")
     marks = ", ".join(str(number) for number in said.notes.marks_of(metric))

@@ -40,6 +40,7 @@ SIGNS: dict[str, str] = {
     "equal": "=",
     "undecided": "?",
 }
+NO_SIGN = "–"
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
 
@@ -117,6 +118,11 @@ class Digest(Struct, kw_only=True):
             "That part is a run of its own, in the directory exact of this run."
             for comparison in exact.comparisons
         ]
+
+
+def sign_of(metric: MetricResult) -> str:
+    """The sign of the verdict as it is reported."""
+    return NO_SIGN if metric.by_harness else SIGNS[metric.verdict]
 
 
 def side_words(metric: MetricResult) -> str:

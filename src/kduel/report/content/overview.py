@@ -26,7 +26,7 @@ from kduel.core.format import (
 from kduel.core.metric_results import MetricResult
 from kduel.core.text import CUT, visible
 from kduel.judge.verdict.wording import HOPELESS
-from kduel.report.content.digest import SIGNS
+from kduel.report.content.digest import sign_of
 from kduel.report.content.notes import key
 from kduel.report.content.textgrid import Line, style
 
@@ -152,7 +152,7 @@ def row(
 ) -> Line:
     """One metric."""
     drawn = f"{bar(metric, bar_width, reach, delta)}  " if bar_width else ""
-    state = f"{SIGNS[metric.verdict]} {metric.word}"
+    state = f"{sign_of(metric)} {metric.word}"
     needed = need(metric)
     beyond = blocks_left is not None and (metric.blocks_more or 0) > blocks_left
     return [

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from kduel.core.format import MISSING, arms, effect, interval_text, means
 from kduel.core.metric_results import MetricResult
 from kduel.judge.verdict.headline import shows_difference, side
-from kduel.report.content.digest import SIGNS, ContenderSummary, unit_and_side
+from kduel.report.content.digest import ContenderSummary, sign_of, unit_and_side
 from kduel.report.content.notes import Notes, key
 
 INDENT = 3
@@ -56,7 +56,7 @@ def verdict_lines(
 
 def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
     """The verdict and the metric."""
-    verdict = spell(f"{SIGNS[metric.verdict]} {metric.word}".strip())
+    verdict = spell(f"{sign_of(metric)} {metric.word}".strip())
     small = f"{metric.size}, " if metric.size else ""
     return [
         (verdict.ljust(VERDICT_WIDTH), style(metric)),

@@ -108,28 +108,35 @@ def group(kind: str, dx: int, dy: int, *shapes: Markup) -> Markup:
     return Markup('<g class="{}" transform="translate({} {})">{}</g>').format(kind, dx, dy, Markup().join(shapes))
 
 
-def units(share: float) -> str:
-    """A place in the stretched area."""
-    return f"{round(EDGE * share)}"
+def in_units(points: Iterable[Point]) -> list[tuple[int, int]]:
+    """Places in the stretched area."""
+    return [(round(EDGE * x), round(EDGE * y)) for x, y in points]
+
+
+def moved(x: int, y: int) -> str:
+    """Two coordinates, with a space where the sign of the second does not part them."""
+    return f"{x}{y}" if y < 0 else f"{x} {y}"
 
 
 def dots(points: Iterable[Point], kind: str) -> Markup:
-    """Dots of one class in the stretched area; empty without points."""
-    path = "".join(f"M{units(x)} {units(y)}h0" for x, y in points)
+    """Dots of one class in the stretched area, each by its distance from the one before, which has fewer digits than its place;
+    empty without points."""
+    places = [(0, 0), *in_units(points)]
+    path = "".join(f"m{moved(x - from_x, y - from_y)}h0" for (from_x, from_y), (x, y) in itertools.pairwise(places))
     return Markup('<path class="dots {}" d="{}"/>').format(kind, path) if path else Markup()
 
 
 def polyline(runs: Iterable[Sequence[Point]], kind: str) -> Markup:
     """Lines through points, one for each run, in the stretched area."""
-    path = "".join(run_text([(units(x), units(y)) for x, y in points]) for points in runs if len(points) > 1)
+    path = "".join(run_text(in_units(points)) for points in runs if len(points) > 1)
     return Markup('<path class="{}" d="{}"/>').format(kind, path) if path else Markup()
 
 
-def run_text(points: Sequence[tuple[str, str]]) -> str:
+def run_text(points: Sequence[tuple[int, int]]) -> str:
     """The commands of one run, as short as they can be."""
     drawn = f"M{points[0][0]} {points[0][1]}"
     for (x, y), (to_x, to_y) in itertools.pairwise(points):
-        drawn += f"H{to_x}" if y == to_y else f"V{to_y}" if x == to_x else f"L{to_x} {to_y}"
+        drawn += f"h{to_x - x}" if y == to_y else f"v{to_y - y}" if x == to_x else f"l{moved(to_x - x, to_y - y)}"
     return drawn
 
 

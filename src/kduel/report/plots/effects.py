@@ -16,7 +16,7 @@ from msgspec import Struct
 from kduel.core.format import effect, effect_with_interval
 from kduel.core.metric_results import MetricResult
 from kduel.judge.verdict.headline import shows_difference, side
-from kduel.report.content.digest import SIGNS
+from kduel.report.content.digest import sign_of
 from kduel.report.content.notes import key
 from kduel.report.content.overview import beginning
 from kduel.report.plots.engine import drawing
@@ -69,7 +69,7 @@ def tone(metric: MetricResult) -> str:
     """The colour's name of a verdict."""
     if shows_difference(metric):
         return side(metric)
-    return "undecided" if metric.verdict == "undecided" else "same"
+    return "undecided" if metric.verdict == "undecided" or metric.by_harness else "same"
 
 
 def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) -> Spec:
@@ -121,7 +121,7 @@ def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
             {
                 "row": number,
                 "label": key(metric),
-                "said": f"{SIGNS[metric.verdict]} {metric.word}  {effect(metric)}",
+                "said": f"{sign_of(metric)} {metric.word}  {effect(metric)}",
                 "told": effect_with_interval(metric),
                 "tone": tone(metric),
                 "effect": metric.effect_pct if least <= metric.effect_pct <= limit else None,

@@ -33,15 +33,15 @@ class Intervals(Struct, frozen=True):
         drawn = Markup('<use href="#{}"/>').format(self.name)
         if metric.conditions:
             changes = [100 * one.difference / one.baseline for one in metric.conditions if one.baseline]
-            drawn += Markup().join(self.dot(value, tone) for value in changes)
+            drawn += Markup().join(self.dot(value) for value in changes)
         else:
             first, last = (min(1.0, max(0.0, self.scale.share(value))) for value in (low, high))
-            drawn += line((first, 0.5), (last, 0.5), f"reach {tone}") + self.dot(middle, tone)
+            drawn += line((first, 0.5), (last, 0.5), "reach") + self.dot(middle)
         if low < self.scale.low:
-            drawn += words((0, 0.5), "◂", tone, dx=-4, dy=5)
+            drawn += words((0, 0.5), "◂", "beyond", dx=-4, dy=5)
         if high > self.scale.high:
-            drawn += words((1, 0.5), "▸", f"end {tone}", dx=4, dy=5)
-        return cell(drawn)
+            drawn += words((1, 0.5), "▸", "end beyond", dx=4, dy=5)
+        return cell(drawn, tone)
 
     def background(self) -> Markup:
         """The band in which a difference does not matter, and the line of no change."""
@@ -50,13 +50,11 @@ class Intervals(Struct, frozen=True):
         drawn = rectangle((first, 0), (last, 1), "band") + line((zero, 0), (zero, 1), "zero")
         return Markup('<defs><g id="{}">{}</g></defs>').format(self.name, drawn)
 
-    def dot(self, value: float, tone: str) -> Markup:
+    def dot(self, value: float) -> Markup:
         """One effect; empty where it lies beyond the axis."""
         if not self.scale.low <= value <= self.scale.high:
             return Markup()
-        return Markup('<circle cx="{:.4g}%" cy="50%" r="4.5" class="{}"/>').format(
-            100 * self.scale.share(value), tone
-        )
+        return Markup('<circle cx="{:.3g}%" cy="50%" r="4.5"/>').format(100 * self.scale.share(value))
 
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
@@ -65,9 +63,9 @@ class Intervals(Struct, frozen=True):
         return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside))
 
 
-def cell(drawn: Markup) -> Markup:
-    """A row's chart: the table beside it has its numbers."""
-    return Markup('<svg class="interval" aria-hidden="true">{}</svg>').format(drawn)
+def cell(drawn: Markup, tone: str = "") -> Markup:
+    """A row's chart, in its tone: the table beside it has its numbers."""
+    return Markup('<svg class="{}" aria-hidden="true">{}</svg>').format(f"interval {tone}".rstrip(), drawn)
 
 
 def intervals(metrics: Sequence[MetricResult], delta: float, name: str) -> Intervals | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kduel.core.format import amount, percent, quantity
+from kduel.core.format import amount, change, effect, percent, quantity
 from kduel.judge.lint.case import Case, Floats
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.statistics import TAIL, chance_of_gap, outlier
@@ -25,6 +25,10 @@ APART = 6.0
 OFF = 0.25
 """By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
 one that is farther off rests on something else than these values."""
+
+
+LEAST_MOVED = 0.1
+"""In per cent of the baseline: a smaller change of the effect is not worth a finding."""
 
 
 class Suspect(NamedTuple):
@@ -82,16 +86,16 @@ def paired_suspects(case: Case) -> Iterator[Suspect]:
 
 
 def without(case: Case, suspect: Suspect) -> str:
-    """The changed conclusion when the suspect is left out; empty where it is unchanged."""
+    """The changed conclusion when the suspect is left out; empty where it is unchanged. Changes are those of the verdict, so that
+    no two figures of a report tell the same one."""
     if case.paired:
         before, after, _ = case.counterpart
     else:
         before, after = case.baseline.values, case.contender.values
     left = drop_one(before, suspect.drop_baseline), drop_one(after, suspect.drop_contender)
     said = []
-    whole, rest = mean_change(before, after), mean_change(*left)
-    if whole is not None and rest is not None and whole * rest < 0 and abs(whole - rest) > 0.1:
-        said.append(f"the means differ by {percent(rest)} instead of {percent(whole)}")
+    if told := other_sign(case, (before, after), left):
+        said.append(told)
     verdict = other_verdict(case, (before, after), left)
     if verdict:
         said.append(f"the verdict would be {verdict} instead of {case.result.verdict}")
@@ -103,9 +107,26 @@ def drop_one(values: Floats, place: int | None) -> Floats:
     return values if place is None else np.delete(values, place)
 
 
-def mean_change(before: Floats, after: Floats) -> float | None:
-    """By how many per cent the means differ; None where the baseline's is not positive."""
-    return 100 * (float(after.mean() / before.mean()) - 1) if before.mean() > 0 else None
+def other_sign(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, Floats]) -> str:
+    """The change without the trial, if it has the other sign; empty if not. What the verdict adds to the plain mean, for the order
+    of trials, stays the same."""
+    result, before = case.result, float(whole[0].mean())
+    present = result.effect_pct if result.scale == "ratio" else result.effect
+    if present is None or before <= 0 or (case.logarithmic and present <= -100):
+        return ""
+    if case.logarithmic:
+        plain, rest = (float(np.log(after).mean() - np.log(before).mean()) for before, after in (whole, left))
+        other = 100 * math.expm1(rest + math.log1p(present / 100) - plain)
+        moved, words = abs(present - other), percent(other)
+    elif result.scale == "difference":
+        plain, rest = (float(after.mean() - before.mean()) for before, after in (whole, left))
+        other = rest + present - plain
+        moved, words = 100 * abs(present - other) / before, change(other, result.unit)
+    else:
+        return ""
+    if present * other >= 0 or moved <= LEAST_MOVED:
+        return ""
+    return f"the change of {result.contender} is {words} instead of {effect(result)}"
 
 
 def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, Floats]) -> str:
