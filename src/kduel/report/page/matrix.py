@@ -11,7 +11,7 @@ from msgspec import Struct
 from kduel.analysis.matrix import Matrix, shape
 from kduel.analysis.matrix.growth import Growth
 from kduel.analysis.matrix.shape import MatrixCell
-from kduel.core.format import effect, percent, plain_number, relative_pct
+from kduel.core.format import plain_number, relative_pct, signed_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.digest import SIGNS
@@ -127,7 +127,7 @@ def heat_cells(matrix: Matrix) -> list[HeatCell]:
         for judged in matrix.verdicts(family, metrics[0]) if metrics else []:
             result = judged.result
             share = relative_pct(result)
-            size = "" if share is None else effect(result) if result.scale == "ratio" else percent(share)
+            size = "" if share is None else f"{signed_number(share, 0 if abs(share) >= 9.95 else 1)} %"
             matters = not result.below_delta
             cell = HeatCell(
                 row=visible(f"{judged.place.family} {judged.place.count}", 200),
