@@ -139,7 +139,7 @@ def test_a_kept_run_has_the_geometric_means_of_its_raw_values(unpack: Callable[[
         expected = [(a * b) ** -0.5 for a, b in zip(one.values[name], other.values[name], strict=True)]  # type: ignore[operator]
         assert means == pytest.approx(expected)
     assert [(rank.first, rank.reason) for rank in found.ranks] == [
-        (1, ""),
+        (None, "nothing to compare with"),
         (None, "2 complete pairs, and it takes 5"),
     ]
 
