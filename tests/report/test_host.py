@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from itertools import accumulate
 
 import pytest
 from examples import exact, simulated
@@ -41,14 +40,8 @@ def drawn_strip(results: Results) -> tuple[str, list[float]]:
     (unit,) = re.findall(r"<text dy=\"-8\">(.*?)</text>", charts[1])
     axis = re.findall(r'<text y="([0-9.]+)%">([0-9]+)</text>', charts[1].split("</g>")[0])
     (low, first), (high, last) = [(float(text), float(y)) for y, text in (axis[0], axis[-1])]
-    ordered = sorted(
-        pair
-        for path in re.findall(r'class="dots [^"]*" d="([^"]+)"', charts[1])
-        for pair in zip(
-            *(accumulate(map(int, by)) for by in zip(*re.findall(r"m(-?[0-9]+) ?(-?[0-9]+)h0", path), strict=True)),
-            strict=True,
-        )
-    )
+    dots = re.findall(r"M([0-9]+) ([0-9]+)h0", charts[1])
+    ordered = sorted((int(x), int(y)) for x, y in dots)
     return unit, [low + (y / 10 - first) / (last - first) * (high - low) for _, y in ordered]
 
 

@@ -119,10 +119,8 @@ def moved(x: int, y: int) -> str:
 
 
 def dots(points: Iterable[Point], kind: str) -> Markup:
-    """Dots of one class in the stretched area, each by its distance from the one before, which has fewer digits than its place;
-    empty without points."""
-    places = [(0, 0), *in_units(points)]
-    path = "".join(f"m{moved(x - from_x, y - from_y)}h0" for (from_x, from_y), (x, y) in itertools.pairwise(places))
+    """Dots of one class in the stretched area; empty without points."""
+    path = "".join(f"M{x} {y}h0" for x, y in in_units(points))
     return Markup('<path class="dots {}" d="{}"/>').format(kind, path) if path else Markup()
 
 

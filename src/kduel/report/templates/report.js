@@ -15,14 +15,11 @@
         .map((cell, index) => ({ contender: row.cells[1].textContent, block: blocks[index], value: cell.textContent }))
         .filter((one) => one.value !== "–"))
       .filter((values) => values.length);
-    return [...chart.querySelectorAll("path.dots")].flatMap((path, arm) => {
-      let x = 0, y = 0;
-      return path.getAttribute("d").split("m").slice(1).map((by, index) => {
-        const [right, down] = by.match(/-?\d+/g).map((number) => Number(number) / 1000);
-        [x, y] = [x + right, y + down];
+    return [...chart.querySelectorAll("path.dots")].flatMap((path, arm) =>
+      path.getAttribute("d").split("M").slice(1).map((at, index) => {
+        const [x, y] = at.split(/[ h]/).map((number) => Number(number) / 1000);
         return { x, y, told: arms[arm][index] };
-      });
-    });
+      }));
   };
   const known = new Map();
 
