@@ -113,7 +113,7 @@ def in_units(points: Iterable[Point]) -> list[tuple[int, int]]:
     return [(round(EDGE * x), round(EDGE * y)) for x, y in points]
 
 
-def moved(x: int, y: int) -> str:
+def coordinates(x: int, y: int) -> str:
     """Two coordinates, with a space where the sign of the second does not part them."""
     return f"{x}{y}" if y < 0 else f"{x} {y}"
 
@@ -134,7 +134,9 @@ def run_text(points: Sequence[tuple[int, int]]) -> str:
     """The commands of one run, as short as they can be."""
     drawn = f"M{points[0][0]} {points[0][1]}"
     for (x, y), (to_x, to_y) in itertools.pairwise(points):
-        drawn += f"h{to_x - x}" if y == to_y else f"v{to_y - y}" if x == to_x else f"l{moved(to_x - x, to_y - y)}"
+        drawn += (
+            f"h{to_x - x}" if y == to_y else f"v{to_y - y}" if x == to_x else f"l{coordinates(to_x - x, to_y - y)}"
+        )
     return drawn
 
 
