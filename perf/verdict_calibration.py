@@ -218,13 +218,13 @@ def rare_modes(runs: int) -> list[str]:
     rows = []
     for name in ("rare-1", "rare-5", "rare-10"):
         noise = made_up(name, 0.5 * BOTH)
-        first = tried(Rule(first_look=10, max_blocks=10), noise, runs=runs)
+        first = tried(Rule(first_look=RULE.equivalent_from, max_blocks=RULE.equivalent_from), noise, runs=runs)
         found = [tried(rule, noise, runs=runs) for rule in (RULE, Rule(first_look=20))]
         rows.append((noise.about, *(pct(one.equivalent) for one in (first, *found))))
     return table(
         (
             "noise",
-            "equivalent after 10 blocks",
+            f"equivalent after {RULE.equivalent_from} blocks",
             "at the end of a run of one metric",
             "of a run that goes on to 20 blocks",
         ),
