@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.text import did_you_mean
 from kduel.core.validation import keys_of_inner, validation_message
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -24,7 +25,9 @@ def named_plugin(kind: str, what: str, name: str) -> Any:
     """The plug-in of a kind with that name; `what` is the kind in a message. Raises InputError that lists all."""
     found = plugins(kind)
     if name not in found:
-        raise InputError(f"there is no {what} {name!r}", f"There are: {', '.join(sorted(found))}.")
+        raise InputError(
+            f"there is no {what} {name!r}", f"{did_you_mean(name, found)}There are: {', '.join(sorted(found))}."
+        )
     return found[name]
 
 

@@ -217,12 +217,16 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
 
 
 def read_words(words: str, first: str) -> dict[str, Any]:
-    """`key=value,...` as a table; a word without a key is the value of `first`."""
+    """`key=value,...` as a table; a word without a key is the value of `first`. Raises InputError for a key that comes twice."""
     settings: dict[str, Any] = {}
     for word in filter(None, words.split(",")):
         key, equals, value = word.partition("=")
         if not equals:
-            settings[first] = word
+            key, value = first, word
+        if key in settings:
+            raise InputError(f"{words}: {key or 'a word without a key'} is given twice", "Leave out one of them.")
+        if not equals:
+            settings[key] = value
             continue
         try:
             settings[key] = tomllib.loads(f"value = {value}")["value"]

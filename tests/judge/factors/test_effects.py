@@ -17,6 +17,7 @@ from kduel.core.experiment import Factor, StepCell
 from kduel.core.metric_results import EffectResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.factors import effects, gating
+from kduel.judge.factors.headline import sentence_of
 from kduel.judge.verdict.judge import judge_primary
 from kduel.judge.verdict.rule import Rule
 from kduel.report.content.factors import effect_matrix, factor_groups
@@ -38,6 +39,19 @@ def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
     assert "only at thp=never" in results.headlines[0].text
     assert results.gating == [one.result for one in results.effects]
     assert all(metric.role == "exploratory" for metric in results.metrics)
+    # With the average and the interaction open, what holds at a level is said all the same.
+    simple = [one for one in results.effects if one.kind == "simple" or one.factors != ["kernel"]]
+    group = [
+        structs.replace(one, result=structs.replace(one.result, verdict="undecided"))
+        if one.kind == "interaction"
+        else one
+        for one in simple
+    ]
+    average = effect(results.effects, "kernel: installed-new")
+    main_effect = structs.replace(average, result=structs.replace(average.result, verdict="undecided"))
+    said = sentence_of(main_effect, [main_effect, *group])
+    assert said.startswith("undecided on average; installed-new is slower ("), said
+    assert " at thp=never, " in said and "thp=always" not in said, said
 
 
 def test_a_block_with_a_void_cell_counts_only_for_effects_without_that_cell(tmp_path: Path) -> None:

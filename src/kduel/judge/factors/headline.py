@@ -68,7 +68,10 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult]) -> str:
             one.result.verdict not in SAME and not one.result.below_delta for one in pairs if one.factors[1] == name
         )
     ]
-    if main.result.verdict == "undecided" or not factors:
+    if main.result.verdict == "undecided":
+        decided = [one for one in group if one.kind == "simple" and one.levels[0] == level and matters(one.result)]
+        return f"undecided on average; {pair[0]} is {', '.join(map(at_levels, decided))}" if decided else said
+    if not factors:
         return said
     if open_ones:
         return f"{said} on average; whether that depends on {enumerate_names(open_ones)} is undecided"
@@ -82,8 +85,14 @@ def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str)
     if len(differing) == 1 and rest and all(one.result.verdict in SAME or one.result.below_delta for one in rest):
         where = enumerate_names([level_name(factor, one.at[factor]) for one in rest])
         return f"{compare_in_words(pair, differing[0].result)} only at {level_name(factor, differing[0].at[factor])}; at {where}, equivalent"
-    levels = ", ".join(f"{verdict_word(one.result)} at {level_name(factor, one.at[factor])}" for one in simple)
+    levels = ", ".join(map(at_levels, simple))
     return f"{pair[0]} against {pair[1]} depends on {factor}: {levels}"
+
+
+def at_levels(one: EffectResult) -> str:
+    """`slower (+4.1 %) at thp=never`."""
+    levels = ", ".join(level_name(factor, at) for factor, at in one.at.items())
+    return f"{verdict_word(one.result)} at {levels}"
 
 
 def matters(result: MetricResult) -> bool:
