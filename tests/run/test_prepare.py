@@ -47,7 +47,7 @@ class Made:
 class Kind:
     """A machine kind that counts how often it is asked for a kernel."""
 
-    counts = False
+    name, counts = "letters", False
 
     def __init__(self) -> None:
         self.asked: list[str] = []
