@@ -47,7 +47,7 @@ class KvmMachine(Own):
     """With KDuel, QEMU and a filled cache on it; kvm_amd is loaded, and the group `kvm` may open /dev/kvm."""
 
     memory = "6144M"
-    processor = "max,+svm,+npt"
+    processor = "max,+svm,+npt,-la57"
     boot_index = 1
     packages = ("cpio", "e2fsprogs", "lz4", "qemu-system-x86", "xz-utils", "zstd")
 
