@@ -14,7 +14,8 @@ from kduel.core.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., object])
 NUMBER_ALONE = r"^\s*([-+0-9.eE]+)\s*$"
-DEFAULT_MACHINE, COUNTING_MACHINE = "qemu", "icount"
+DEFAULT_MACHINE, EXACT_MACHINE = "qemu", "icount"
+"""The machine where none is named: of what measures time, and of what counts, as --layouts and --single do."""
 LONGEST_NAME = 60
 """Characters of a study's name, which becomes that of the run's directory."""
 HEAD = """[study]
@@ -114,7 +115,7 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
             for step in expand(table):
                 parameters = chosen.read_parameters(step.parameters)
                 table.setdefault("primary", [chosen.metrics(parameters)[0].name])
-                machine = chosen.only_on or (COUNTING_MACHINE if chosen.counts_instructions(parameters) else machine)
+                machine = chosen.only_on or (EXACT_MACHINE if chosen.counts_instructions(parameters) else machine)
         except InputError as error:
             raise InputError(f"--benchmark {printable(words)}: {error.message}", error.remedy) from error
         steps += "[[benchmark]]\n" + "".join(f"{as_toml(key)} = {as_toml(value)}\n" for key, value in table.items())

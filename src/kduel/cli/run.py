@@ -21,11 +21,8 @@ from kduel.cli.options import (
     quiet_option,
     suite_option,
 )
-from kduel.cli.own_study import own_study, own_study_options
+from kduel.cli.own_study import EXACT_MACHINE, own_study, own_study_options
 from kduel.core.errors import InputError
-
-EXACT_MACHINE = "icount"
-"""The machine of --layouts and --single, where neither a machine nor a suite or study is named."""
 
 
 @click.command("run")

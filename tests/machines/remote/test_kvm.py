@@ -19,6 +19,8 @@ kind = "qemu"
 accel = "kvm"
 memory = "512M"
 boot_deadline = 900
+[host]
+max_wait = 100
 [settle]
 mode = "fixed"
 seconds = 0
@@ -54,3 +56,16 @@ def test_a_block_reaches_its_verdict_with_the_tsc(real: KvmMachine) -> None:
     assert all(trial["failed_steps"] == {} for trial in trials), trials
     assert "1 block · 2 trials · qemu kvm" in said and "sysbench-cpu" in said, said
     assert "hypervisors" in real.must("cat /tmp/main/report/index.html"), "times by nested KVM carry a warning"
+
+
+def test_an_interrupted_run_is_resumed_and_nothing_is_left(real: KvmMachine) -> None:
+    real.write("/tmp/stopped.toml", SHORT)
+    process = real.start("run stopped.toml --offline --out /tmp/stopped")
+    real.until("ls /tmp/stopped/trials/*/trial.json")
+    real.signal("INT")
+    said, _ = process.communicate()
+    assert process.returncode == 130 and "kduel resume" in said, said
+    assert real.run("pgrep -x qemu-system-x86")[0] == 1, "a guest outlived its run"
+    status, said = real.kduel_as(USER, "resume /tmp/stopped")
+    assert status == 0, said
+    assert [trial["status"] for trial in real.records("/tmp/stopped")] == ["ok", "ok"], said
