@@ -24,7 +24,14 @@ def metric(
 def line(*metrics: MetricResult, arms: int = 2) -> str:
     record = TrialRecord(id="1", block=1, position=1, contender="new", status="ok")
     progress = TrialDone(
-        done=12, planned=40, record=record, block_done=True, mean_seconds=30, metrics=list(metrics), hopeless=[]
+        done=12,
+        planned=40,
+        record=record,
+        block_done=True,
+        voids=[],
+        mean_seconds=30,
+        metrics=list(metrics),
+        hopeless=[],
     )
     return standing_line(progress, arms)
 
@@ -68,7 +75,9 @@ def test_a_void_trial_has_the_line_that_says_what_happened():
     record = TrialRecord(
         id="1", block=1, position=1, contender="new", status="void", void=Void(code="panic", message=message)
     )
-    progress = TrialDone(done=1, planned=2, record=record, block_done=False, mean_seconds=3, metrics=[], hopeless=[])
+    progress = TrialDone(
+        done=1, planned=2, record=record, block_done=False, voids=[], mean_seconds=3, metrics=[], hopeless=[]
+    )
     assert trial_line(progress).endswith(
         "panic: The guest panicked: [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs"
     )

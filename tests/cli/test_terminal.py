@@ -296,7 +296,13 @@ def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
 
     before = lines()
     live.end_trial(TrialDone(
-        done=4, planned=40, record=record, block_done=True, mean_seconds=30, metrics=metrics, hopeless=[]
+        done=3, planned=40, record=None, block_done=True, voids=["panic", "panic"], mean_seconds=30, metrics=[], hopeless=[]
+    ))  # fmt: skip
+    if size == (80, 24):
+        assert "3 of at most 40 trials · void: 2 panic" in lines()[1]
+        assert lines()[-1].startswith("left: about 19 min"), "a resumed run counts from what it has"
+    live.end_trial(TrialDone(
+        done=4, planned=40, record=record, block_done=True, voids=[], mean_seconds=30, metrics=metrics, hopeless=[]
     ))  # fmt: skip
     for frame in (before, lines()):
         assert len(frame) < max(2, size[1])

@@ -56,6 +56,7 @@ def test_a_killed_run_goes_on_and_ends_like_an_uninterrupted_one(
     stamps = {name: (run / "trials" / name / "trial.json").stat().st_mtime_ns for name in kept}
     done = kduel("resume", run)
     assert done.returncode == 0, done.stderr
+    assert f"{len(kept):4}  kept\n" in done.stderr, "what is there is counted from the start"
     assert (run / "plan.jsonl").read_bytes() == plan
     assert len(trials(run)) == 6
     assert all((run / "trials" / n / "trial.json").stat().st_mtime_ns == s for n, s in stamps.items())

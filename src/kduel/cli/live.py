@@ -54,7 +54,6 @@ class LiveRun:
         self.study, self.machine, self.parallel = study, machine, parallel
         self.boots: dict[str, Boot] = {}
         self.last: TrialDone | None = None
-        self.voids: Counter[str] = Counter()
 
     def start_boot(self, boot: list[PlannedTrial], staged: Path) -> None:
         """A boot begins."""
@@ -62,11 +61,10 @@ class LiveRun:
         self.boots[boot[0].id] = Boot(block=boot[0].block, contender=contender, staged=staged, began=time.monotonic())
 
     def end_trial(self, trial: TrialDone) -> None:
-        """A trial has ended and is kept."""
-        self.boots.pop(trial.record.id, None)
+        """A trial has ended and is kept, or a run that has trials goes on."""
+        if trial.record:
+            self.boots.pop(trial.record.id, None)
         self.last = trial
-        if trial.record.void:
-            self.voids[trial.record.void.code] += 1
 
     def frame(self, width: int, height: int, host: HostLoad) -> list[Line]:
         """The lines of a screen of that size; never more than it has."""
@@ -108,8 +106,8 @@ class LiveRun:
             f"{visible(self.study.about.name, 60)} on {self.machine}",
             f"{done} of {bound}{self.most_blocks * len(self.study.names)} trials",
         ]
-        if self.voids:
-            kinds = ", ".join(f"{number} {code}" for code, number in self.voids.most_common(3))
+        if voids := Counter(self.last.voids if self.last else ()):
+            kinds = ", ".join(f"{number} {code}" for code, number in voids.most_common(3))
             parts.append(f"void: {kinds}")
         return " · ".join(parts)
 
@@ -134,7 +132,7 @@ class LiveRun:
     def host_line(self, host: HostLoad) -> str:
         """Other work on the host."""
         parts = [] if host.load is None else [f"load {host.load:.1f} on {plural(os.cpu_count() or 1, 'CPU')}"]
-        guest = wait_share(self.last.record.host.values()) if self.last else None
+        guest = wait_share(self.last.record.host.values()) if self.last and self.last.record else None
         waits = [] if host.waiting_pct is None else [f"tasks {host.waiting_pct:.0f} % of 10 s"]
         waits += [] if guest is None else [f"last guest {100 * guest:.0f} %"]
         if waits:

@@ -41,8 +41,10 @@ def show_trials(
 
 
 def trial_line(progress: TrialDone) -> str:
-    """A line about a trial that has just ended."""
+    """A line about a trial that has just ended, or about those that a resumed run has."""
     record = progress.record
+    if record is None:
+        return f"{progress.done:4}  kept"
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )

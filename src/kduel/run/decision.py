@@ -71,7 +71,16 @@ class Decision:
         before = len(self.complete_blocks())
         self.records.add(record)
         self.collector.add(record, values)
-        if block_done := len(self.complete_blocks()) > before:
+        self.report(record, len(self.complete_blocks()) > before, repeated_seconds, at_once)
+
+    def report_kept(self, at_once: int = 1) -> None:
+        """Report the state of a run that goes on; nothing where it has no trial yet."""
+        if self.records.by_id:
+            self.report(None, bool(self.complete_blocks()), 0.0, at_once)
+
+    def report(self, record: TrialRecord | None, block_done: bool, repeated_seconds: float, at_once: int) -> None:
+        """Report the state to the display; see `TrialDone` and `take`."""
+        if block_done:
             self.hopeless_metrics = self.find_hopeless()
         done = len(self.records.by_id)
         self.watch(
@@ -80,6 +89,7 @@ class Decision:
                 planned=len(self.records.plan),
                 record=record,
                 block_done=block_done,
+                voids=[one.void.code for one in self.records.by_id.values() if one.void],
                 mean_seconds=(self.records.seconds + repeated_seconds) / done / at_once,
                 metrics=self.judge_primary(),
                 hopeless=self.hopeless_metrics,

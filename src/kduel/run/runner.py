@@ -42,6 +42,7 @@ def make_trials(
     """Make the trials that a run, which is held, still lacks; see `run_study`."""
     records = Records(run, run.lock())
     decision = Decision(records, watch, give_up)
+    decision.report_kept(ready.machine.parallel)
     trials = Trials.for_run(records, progress, boot_started)
 
     def take(ended: list[EndedTrial]) -> None:

@@ -1,4 +1,5 @@
-"""Reports of a run while it runs: each boot that begins, each trial that ends, and how far a boot has come."""
+"""Reports of a run while it runs: what a resumed one has, each boot that begins, each trial that ends, and how far a
+boot has come."""
 
 from __future__ import annotations
 
@@ -24,13 +25,16 @@ STEP = re.compile(rf"kduel: step (\d\d)-({LABEL.pattern})$", re.MULTILINE)
 
 
 class TrialDone(Struct, kw_only=True):
-    """State of the run after a trial, for the display."""
+    """State of the run after a trial, or where a run that has trials goes on, for the display."""
 
     done: int
     planned: int
-    record: TrialRecord
+    record: TrialRecord | None
+    """The trial that has just ended; None where the run goes on."""
     block_done: bool
-    """True if this trial made a block complete."""
+    """True if this trial made a block complete; where the run goes on, if it has a complete block."""
+    voids: list[str]
+    """The codes of all void trials so far."""
     mean_seconds: float
     """Mean seconds of a trial so far, with the boots that were made again for it, to estimate the time left."""
     metrics: list[MetricResult]

@@ -86,6 +86,11 @@ class Controller:
         """Blocks of the plan."""
         return self.records.plan[-1].block
 
+    @property
+    def in_service(self) -> int:
+        """Number of machines that are not taken out; at least 1."""
+        return max(1, len(self.lock.hosts) - len(self.state.out))
+
     def host_of(self, block: int) -> str:
         """The member that has a block."""
         return self.lock.hosts[(block - 1) % len(self.lock.hosts)]
@@ -117,6 +122,7 @@ class Controller:
     def go(self) -> None:
         """Hand out blocks and take trials in until the run ends. Raises HostError where no machine can go on."""
         self.prepare()
+        self.decision.report_kept(self.in_service)
         looked = -1
         noted = 0.0
         try:
@@ -297,7 +303,7 @@ class Controller:
         doing = self.member_states[name]
         doing.gained = doing.last = time.monotonic()
         doing.failures, doing.again = 0, 0.0
-        self.decision.take(record, at_once=max(1, len(self.lock.hosts) - len(self.state.out)))
+        self.decision.take(record, at_once=self.in_service)
 
     # The end
 
