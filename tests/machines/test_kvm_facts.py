@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_times_by_nested_kvm_carry_a_warning(
     machine = QemuMachine(QemuSettings(), accelerator, ROOT, {}, {}, None, Cache(tmp_path / "cache"))
     assert says in machine.timing_warning and bool(says) == bool(machine.timing_warning)
     assert machine.facts.get("halt_poll_ns") == (200000 if accelerator == "kvm" else None)
+
+
+@pytest.mark.parametrize(("cpus", "says"), [(1, False), (2, False), (3, True)])
+def test_more_cpus_than_the_host_has_carry_a_warning(
+    cpus: int, says: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 7})
+    monkeypatch.setattr(qemu, "is_virtual", lambda: False)
+    monkeypatch.setattr(qemu, "qemu_version", lambda: "9.2.0")
+    machine = QemuMachine(QemuSettings(cpus=cpus), "kvm", ROOT, {}, {}, None, Cache(tmp_path / "cache"))
+    assert ("has 3 CPUs, and KDuel may use 2 of this host's" in machine.timing_warning) == says
+    assert bool(machine.timing_warning) == says
 
 
 def test_a_virtual_host_is_known_by_its_cpu(tmp_path: Path) -> None:

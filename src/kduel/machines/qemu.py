@@ -6,7 +6,7 @@ import os
 import platform
 import shlex
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Unpack
@@ -38,6 +38,10 @@ NESTED_WARNING = (
     "Trials ran by KVM in a host that is a virtual machine itself: whatever leaves the guest (a timer, an interrupt to another "
     "CPU, a halt, access to a disk) goes through two hypervisors and costs many times what it costs on hardware, so times of "
     "wake-ups, context switches between CPUs and files are theirs. A computation within one CPU is not affected."
+)
+CROWDED_WARNING = (
+    "The guest has {guest} CPUs, and KDuel may use {host} of this host's: they are not pinned, wait for each other and move. "
+    "Whatever more than {host} of them do at once is slower, by how much is chance."
 )
 HALT_POLL = Path("/sys/module/kvm/parameters/halt_poll_ns")
 
@@ -180,7 +184,7 @@ class QemuMachine(InQemu):
         self.pin = host_cpus(settings.cpus)
         self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.emulated = accelerator == "tcg"
-        self.timing_warning = TCG_WARNING if self.emulated else NESTED_WARNING if is_virtual() else ""
+        self.timing_warning = " ".join(self.warnings())
         self.facts = {
             "accelerator": accelerator,
             "qemu": qemu_version(),
@@ -194,6 +198,15 @@ class QemuMachine(InQemu):
         if accelerator == "kvm" and HALT_POLL.is_file():
             # How long this host's kernel waits for a guest's CPU that went idle, before it sleeps: it makes wake-ups quicker.
             self.facts["halt_poll_ns"] = int(HALT_POLL.read_text())
+
+    def warnings(self) -> Iterator[str]:
+        """Reasons why its times are not those of hardware."""
+        if self.emulated:
+            yield TCG_WARNING
+        elif is_virtual():
+            yield NESTED_WARNING
+        if not self.pin:
+            yield CROWDED_WARNING.format(guest=self.settings.cpus, host=len(os.sched_getaffinity(0)))
 
     def join(self, peer: Peer) -> None:
         """Give the machine a peer; the host's CPUs are shared out to both."""
