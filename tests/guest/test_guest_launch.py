@@ -18,7 +18,7 @@ import tiny_kernels as tiny
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
-from kduel.guest import confine, launch, priority, probe
+from kduel.guest import confine, launch, monitor, priority, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.emulator import qemu_version
@@ -282,6 +282,35 @@ def test_a_qemu_that_the_host_killed_is_not_a_guest_that_went_away(tmp_path):
     killer.join()
     assert done.ended == "killed" and done.exit_status == -signal.SIGKILL and done.killed_by == "SIGKILL"
     assert named(tmp_path, done) == "qemu-killed"
+
+
+@pytest.mark.parametrize("said", ["KVM internal error. Suberror: 1", "error: kvm run failed Bad address"])
+def test_a_guest_that_kvm_cannot_run_any_more_is_not_waited_for(tmp_path, monkeypatch, said):
+    """QEMU stops such a guest, and does not end."""
+    prefix = confine.prefix
+    speak = ["sh", "-c", f'echo "qemu: warning: no invtsc" >&2; echo "{said}" >&2; exec "$@"', "sh"]
+    monkeypatch.setattr(confine, "prefix", lambda *given: [*prefix(*given), *speak])
+    done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN, deadline=600)
+    assert done.ended == "failed" and done.timings["off"] < 300
+    assert named(tmp_path, done) == "qemu-failed" and said in done.stderr
+    image = tiny.kernel(tmp_path / "kernel", tiny.SPIN)
+    assert f"(QEMU ended: {said})" in probe._try(image, Path("/bin/true"), "tcg", 600).reason
+
+
+def test_a_qemu_that_was_stopped_is_not_a_guest_that_hangs(tmp_path, monkeypatch):
+    monkeypatch.setattr(monitor.Monitor.__init__, "__defaults__", (2.0,))
+    log = tmp_path / "console.log"
+    stopper = threading.Thread(
+        target=lambda: (
+            wait_until(lambda: log.exists() and "up" in log.read_text()),
+            os.kill(int(guests(tmp_path)[0]), signal.SIGSTOP),
+        )
+    )
+    stopper.start()
+    done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN, deadline=5)
+    stopper.join()
+    assert done.ended == "hung" and named(tmp_path, done) == "qemu-hung"
+    assert not guests(tmp_path)
 
 
 def test_a_file_that_vanished_in_mid_run_is_named(tmp_path):

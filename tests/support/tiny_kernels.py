@@ -9,6 +9,8 @@ LOAD = 0x100000
 SERIAL, POWER = 0x3F8, 0x604
 SPIN = b"\xfa\xeb\xfe"  # cli; jmp $
 SLEEP_FOR_EVER = b"\xfa\xf4\xeb\xfd"  # cli; hlt; jmp to the hlt
+SPIN_OPEN = b"\xb0\xff\xe6\x21\xe6\xa1\xfb\xeb\xfe"  # all interrupts of the two controllers masked; sti; jmp $
+RUN_IN_DEVICE = b"\xb8\x00\x00\xe0\xfe\xff\xe0"  # jmp to the local APIC's registers
 POWER_OFF = b"\x66\xba" + struct.pack("<H", POWER) + b"\x66\xb8\x00\x20\x66\xef"  # out 0x2000 to the ACPI port
 TRIPLE_FAULT = b"\x0f\x01\x1d" + struct.pack("<I", LOAD + 0x800) + b"\xcc"  # lidt of zeros; int3
 

@@ -43,6 +43,9 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("workqueue-lockup", "A workqueue made no progress.", "Check the load of the host; else report it."),
     VoidCode("qemu-killed", "A signal ended QEMU.", "Check the host's memory (dmesg), and who killed it."),
     VoidCode("qemu-failed", "QEMU ended with an error.", "Read QEMU's message in the trial's message."),
+    VoidCode(
+        "qemu-hung", "QEMU itself did not answer any more.", "Find who stopped it, or what of the host it waited for."
+    ),
     VoidCode("hang", "The guest froze, or never started its script.", "Read the end of console.log."),
     VoidCode("out-of-memory", "The guest ran out of memory.", "Give it more (`memory`), or a smaller load."),
     VoidCode(

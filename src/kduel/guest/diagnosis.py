@@ -120,6 +120,11 @@ HOST_ENDED = {
         "The host ended QEMU by a signal, not the guest itself: the host ran out of memory (see its dmesg), somebody "
         "killed QEMU, or QEMU crashed or did what its sandbox forbids.",
     ),
+    "hung": (
+        "qemu-hung",
+        "QEMU itself did not answer when the guest's time was up: it was stopped or frozen (SIGSTOP, a control group), or "
+        "waited for the host's disk or memory.",
+    ),
     "failed": ("qemu-failed", "QEMU gave up with an error; the guest did not switch itself off."),
 }
 """Deeds of this host to the guest, by how a run ended: name and words."""

@@ -43,8 +43,8 @@ class Run(Struct, kw_only=True):
     ended: str
     """`off`: the guest switched itself off; `boot-deadline`, `deadline`: it was killed then; `flood`: it was
     killed for sending too much; `lingered`: results were home, but it had to be killed; `killed`: a signal that was
-    not ours ended QEMU; `failed`: QEMU gave up with an error; `partner`: it was killed since the machine at the other end of
-    its link had ended."""
+    not ours ended QEMU; `failed`: QEMU gave up with an error, also where it would have stayed since KVM could not run the
+    guest any more; `hung`: QEMU itself did not answer at a deadline; `partner`: it was killed since the machine at the other end of its link had ended."""
     exit_status: int
     """QEMU's; minus the signal's number where one ended it."""
     stderr: str
@@ -175,6 +175,8 @@ def run(
         if recorder and ended != "off":
             recorder.stop()
         stuck = looking.stuck_cpus() if ended.endswith("deadline") else []
+        if stuck is None:
+            ended, stuck = "hung", []
         if ended == "off" and (status := process.wait()):
             ended = "killed" if status < 0 else "failed"
         _bury(process)

@@ -42,7 +42,7 @@ NO_PEER = "meet_peer() { :; }\ncheck_peer() { :; }\nleave_peer() { :; }\n"
 VOIDS = {LATE: "peer-late", HUNG: "peer-hung"}
 
 
-ENDS = {"boot-deadline": "peer-late", "deadline": "peer-hung", "partner": "peer-hung"}
+ENDS = {"boot-deadline": "peer-late", "deadline": "peer-hung", "hung": "peer-hung", "partner": "peer-hung"}
 """Void codes by how the peer's run ended (`Run.ended`); any other end is its death."""
 WORDS = {
     "peer-late": "did not come up in time",

@@ -96,13 +96,16 @@ class Observer:
             return False
         return bool(cpus) and all(cpu.unreachable and cpu.asleep for cpu in cpus)
 
-    def stuck_cpus(self) -> list[str]:
-        """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more."""
+    def stuck_cpus(self) -> list[str] | None:
+        """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more.
+        None where QEMU itself does not answer in time."""
         looks: list[dict[int, tuple[bool, str]]] = []
         try:
             for _ in range(SAMPLES):
                 looks.append(read_registers(self.registers()))
                 time.sleep(0.1)
+        except UnansweredError:
+            return None
         except MonitorError:
             return []
         return [

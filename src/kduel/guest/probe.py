@@ -19,6 +19,7 @@ from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.vm import VirtualMachine
+from kduel.guest.watch import GAVE_UP
 
 KVM_SECONDS = 10.0
 TCG_SECONDS = 60.0
@@ -117,8 +118,9 @@ def _try(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> Verdi
         if any("kduel: probe" in line for line in lines):
             return Verdict(True)
         booting = any("Linux version" in line for line in lines)
-        told = done.stderr.strip().splitlines()
-        what = f"within {seconds:g} s" if done.ended != "off" else f"(QEMU ended: {told[-1] if told else 'silently'})"
+        gave_up = GAVE_UP.search(done.stderr)
+        told = gave_up[0] if gave_up else (done.stderr.strip().splitlines() or ["silently"])[-1]
+        what = f"within {seconds:g} s" if done.ended.endswith("deadline") else f"(QEMU ended: {told})"
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         said = f"; its console ended with {last[:200]!r}" if last else "; its console stayed empty"
         return Verdict(False, f"/dev/kvm is there, but a tiny guest did not boot {what}{said}", booting=booting)

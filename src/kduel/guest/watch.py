@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import selectors
 import subprocess
 import time
@@ -15,6 +16,13 @@ from kduel.guest.hostrecord import HostRecorder, Scheduling
 
 SILENT_SECONDS = 60.0
 """Seconds without output after which a guest with virtual time may sleep for ever, and is looked at."""
+
+GAVE_UP = re.compile(
+    r"^(?:KVM internal error|KVM: (?:entry failed|unknown exit)|error: kvm run failed)[^\n]*", re.MULTILINE
+)
+"""What QEMU says where the processor refuses to run a guest; it stops the guest then, and does not end."""
+LAST_WORDS_SECONDS = 1.0
+"""Seconds in which QEMU says all of it."""
 
 
 class Watch:
@@ -42,6 +50,8 @@ class Watch:
         """Seconds that do not count towards a deadline, as last read."""
         self.stderr = bytearray()
         self.timings: dict[str, float] = {}
+        self._gave_up_at: float | None = None
+        """Since when QEMU has given up, as deadlines count it."""
         self._home, self._home_at = False, 0.0
         """True if the results are complete, and the time since when, as deadlines count it."""
         self._selector = selectors.DefaultSelector()
@@ -61,7 +71,9 @@ class Watch:
     def until_gone(self, boot_deadline: float, deadline: float, linger: float) -> str:
         """Read until the machine is off or must be killed; gives `Run.ended`."""
         while True:
-            if self._home:
+            if self._gave_up_at is not None:
+                limit, name = self._gave_up_at + LAST_WORDS_SECONDS, "failed"
+            elif self._home:
                 limit, name = self._home_at + linger, "lingered"
             elif "ready" in self.timings or boot_deadline >= deadline:
                 limit, name = deadline, "deadline"
@@ -132,6 +144,8 @@ class Watch:
 
     def _take_stderr(self, data: bytes) -> None:
         self.stderr += data[: (64 << 10) - len(self.stderr)]
+        if self._gave_up_at is None and GAVE_UP.search(self.stderr.decode("utf-8", errors="replace")):
+            self._gave_up_at = time.monotonic() - self.started - self.waited
 
     def _take_results(self, data: bytes) -> None:
         self.inbox.feed(data)

@@ -28,7 +28,9 @@ EMULATOR_REPEATS = 3
 SHARE_OF_PLAN = 0.2
 """Under a machine's default so many of the planned trials are made again at most: a host that is never quiet must not
 make a run endless."""
-STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "soft-lockup", "peer-late", "peer-hung"})
+STARVED = frozenset(
+    {"wrong-clock", "no-results", "deadline", "hang", "qemu-hung", "soft-lockup", "peer-late", "peer-hung"}
+)
 """Void codes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
 MOST_DISTURBED = 6
 """Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
