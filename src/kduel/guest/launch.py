@@ -263,7 +263,7 @@ def _release(
         with Monitor(monitor, seconds) as told:
             threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
             for thread, cpu in zip(threads, pin, strict=False):
-                os.sched_setaffinity(thread, {cpu})
+                priority.set_affinity(thread, {cpu})
             place_threads(threads)
             told("cont")
     except UnansweredError as error:

@@ -19,6 +19,8 @@ import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from kduel.core.errors import HostError
+
 NICE = -20
 WEIGHT = 10_000
 """The largest of a control group; others have 100."""
@@ -59,8 +61,37 @@ def keep_off(process: int, vcpus: Collection[int], pinned: Collection[int]) -> N
         return
     for thread in _threads(process, Path("/")):
         if thread not in vcpus:
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(thread, left)
+            with contextlib.suppress(ProcessLookupError):
+                set_affinity(thread, left)
+
+
+def set_affinity(thread: int, cpus: Collection[int]) -> None:
+    """Let a thread of QEMU run on these CPUs alone. Raises ProcessLookupError where it has ended, HostError where it may not.
+
+    The root of a container has no CAP_SYS_NICE, which the threads of another user take; that user needs none.
+    """
+    try:
+        os.sched_setaffinity(thread, cpus)
+    except PermissionError:
+        owner = _owner(thread)
+        words = ["taskset", "--pid", "--cpu-list", ",".join(map(str, sorted(cpus))), str(thread)]
+        done = subprocess.run(
+            words, user=owner, group=owner, extra_groups=[], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise HostError(
+                f"QEMU cannot be pinned to CPUs {words[3]}: {done.stderr.strip()}",
+                "Give the container or service that KDuel runs in CAP_SYS_NICE (podman, docker: --cap-add SYS_NICE).",
+            ) from None
+
+
+def _owner(thread: int) -> int:
+    """The user that a thread runs as. Raises ProcessLookupError."""
+    try:
+        lines = Path(f"/proc/{thread}/status").read_text("ascii", errors="replace").splitlines()
+    except OSError as error:
+        raise ProcessLookupError(f"thread {thread} has ended") from error
+    return next(int(line.split()[2]) for line in lines if line.startswith("Uid:"))
 
 
 def siblings(cpu: int) -> set[int]:
