@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kduel.cli import kduel as kduel_command
-from kduel.core.plugins import plugins
+from kduel.core.plugins import entry_points_by_group, plugins
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "fixtures"
@@ -22,6 +22,7 @@ def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.syspath_prepend(outside)
     monkeypatch.setenv("PYTHONPATH", f"{SOURCE}:{outside}")
     plugins.cache_clear()
+    entry_points_by_group.cache_clear()
 
     def call(*arguments: object) -> str:
         capsys.readouterr()
@@ -30,3 +31,4 @@ def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     yield call
     plugins.cache_clear()
+    entry_points_by_group.cache_clear()

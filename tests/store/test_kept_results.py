@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kduel.core.plugins import plugins
+from kduel.core.plugins import entry_points_by_group, plugins
 from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
 from kduel.judge.results_check import compare_kept
@@ -119,6 +119,7 @@ def test_a_run_that_was_continued_since_is_no_tampered_one(run: Path):
 def test_a_benchmark_that_is_not_installed_here_is_no_change(run: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.path", [place for place in sys.path if not place.endswith("/site")])
     plugins.cache_clear()
+    entry_points_by_group.cache_clear()
     changes, (note,) = compare_kept(run)
     assert not changes and "was not compared" in note and "'outside-letters'" in note
 

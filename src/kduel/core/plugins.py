@@ -52,6 +52,12 @@ def convert_table(table: dict[str, Any], kind: type[T], what: str, keys: str) ->
 
 
 @cache
+def entry_points_by_group() -> Any:
+    """The entry points of all installed distributions, to select from: reading them takes longer than many a command."""
+    return entry_points()
+
+
+@cache
 def plugins(kind: str) -> dict[str, Any]:
     """The plug-ins of a kind ("benchmarks", "findings", "fleets", "imported", "kernels", "machines", "report"), by name.
 
@@ -69,7 +75,7 @@ def plugins(kind: str) -> dict[str, Any]:
         plugin = getattr(module, "PLUGIN", None)
         if plugin is not None:
             found[plugin.name] = plugin
-    for entry in entry_points(group=f"kduel.{kind}"):
+    for entry in entry_points_by_group().select(group=f"kduel.{kind}"):
         try:
             plugin = entry.load()
         except Exception as error:
