@@ -75,7 +75,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
         "NO_COLOR": "1",
         "HOME": str(place),
     }
-    with ForkedKduel(environment) as program:
+    with ForkedKduel(environment, forks=False) as program:
         yield Caller(program, place)
 
 

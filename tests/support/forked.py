@@ -19,22 +19,27 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, distributions
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
 SECONDS = 300.0
 """After these a call is killed."""
+IN_PLACE = "--in-place"
 
 
 class ForkedKduel:
     """Starts `kduel`, by a server of its own."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], *, forks: bool = True) -> None:
+        """`forks=False` for thousands of calls that end early: all are carried out by the server, in its environment."""
         self.environment = dict(environment)
         self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment
-        )
+            [sys.executable, __file__, *([] if forks else [IN_PLACE])],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment,
+        )  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -94,26 +99,49 @@ def wait_for(child: int) -> int | None:
     return os.waitstatus_to_exitcode(ended[1])
 
 
+def redirect_streams(place: str) -> None:
+    """Standard input is empty, output and errors go into files of that directory."""
+    for number, name, mode in ((0, os.devnull, os.O_RDONLY), (1, "out", os.O_CREAT), (2, "err", os.O_CREAT)):
+        handle = os.open(os.path.join(place, name), mode | (os.O_WRONLY if number else 0))  # noqa: PTH118
+        os.dup2(handle, number)
+        os.close(handle)
+
+
+def know_entry_points(paths: Sequence[str], *others: EntryPoint) -> None:
+    """Make the entry points of the distributions in these directories, and the others, what KDuel finds installed."""
+    found = EntryPoints([*(entry for one in distributions(path=list(paths)) for entry in one.entry_points), *others])
+    plugins.entry_points_by_group = cache(lambda: found)
+
+
+def run_program(start: Callable[[], object]) -> int:
+    """The exit status of a program that ends by SystemExit; 1 after a traceback, as Python's."""
+    try:
+        start()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except BaseException:  # noqa: BLE001 - a traceback is what a test looks for
+        traceback.print_exc()
+        return 1
+    return 0
+
+
 def become(request: dict[str, Any]) -> NoReturn:
     """Be the process `python -m kduel ARGV...` in place of the server's child."""
     os.setsid()
-    for number, name, mode in ((0, os.devnull, os.O_RDONLY), (1, "out", os.O_CREAT), (2, "err", os.O_CREAT)):
-        handle = os.open(os.path.join(request["place"], name), mode | (os.O_WRONLY if number else 0))  # noqa: PTH118
-        os.dup2(handle, number)
-        os.close(handle)
+    redirect_streams(request["place"])
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    sys.path[:1] = [request["cwd"], *(path for path in paths if path not in sys.path)]
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
+    sys.path[:1] = [request["cwd"], *paths]
+    know_entry_points(sys.path[: len(paths) + 1], *plugins.entry_points_by_group())
+    write_up.start_kduel = start_in_fork
     sys.argv = ["kduel", *request["argv"]]
-    try:
-        importlib.import_module("kduel.__main__")
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 0
-    except BaseException:  # noqa: BLE001 - a traceback is what a test looks for
-        traceback.print_exc()
-        status = 1
+    end(run_program(lambda: importlib.import_module("kduel.__main__")))
+
+
+def end(status: int) -> NoReturn:
+    """End this process as Python does at the end of a program."""
     # To take down all that was imported would take longer than most commands.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -122,12 +150,44 @@ def become(request: dict[str, Any]) -> NoReturn:
     os._exit(status)
 
 
+def start_in_fork(*words: str) -> int:
+    """The exit status of `kduel WORDS...`, which a child of a child carries out."""
+    child = os.fork()
+    if child == 0:
+        # What the command would do at its end is not this one's to do.
+        atexit._clear()
+        end(run_program(lambda: main(list(words))))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def answer_in_place(request: dict[str, Any]) -> int:
+    """The exit status of `kduel ARGV...`, which this process carries out itself. A call that takes SECONDS ends it."""
+    redirect_streams(request["place"])
+    os.chdir(request["cwd"])
+    signal.alarm(int(SECONDS))
+    status = run_program(lambda: main(request["argv"]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.alarm(0)
+    return status
+
+
+def answer_by_fork(request: dict[str, Any]) -> int | None:
+    """The exit status of `kduel ARGV...`, as wait_for has it."""
+    child = os.fork()
+    if child == 0:
+        become(request)
+    return wait_for(child)
+
+
 if __name__ == "__main__":
     import_all()
+    from kduel.cli import main, write_up
+    from kduel.core import plugins
+
+    know_entry_points(sys.path)
     gc.freeze()
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            become(json.loads(line))
-        print(json.dumps(wait_for(child)), file=answers)
+    answer = answer_in_place if IN_PLACE in sys.argv else answer_by_fork
+    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w", buffering=1)
+    for line in requests:
+        print(json.dumps(answer(json.loads(line))), file=answers)

@@ -89,11 +89,15 @@ def keep_report(path: Path, results: Results) -> None:
     with as_disk_error(path):
         write_whole(path / RESULTS, msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()
-    # In a process of its own: drawing takes more memory than all else, and never gives it back.
     pages = [["--format", "html"]]
     if results.machine.exact and len(results.contenders) > 2:
         pages.append(["--format", "versions", "--output", str(path / VERSIONS)])
     for words in pages:
-        page = [sys.executable, "-P", "-m", "kduel", "report", *words, "--", str(path)]
-        if failed := subprocess.run(page, check=False).returncode:
+        if failed := start_kduel("report", *words, "--", str(path)):
             raise click.exceptions.Exit(failed)
+
+
+def start_kduel(*words: str) -> int:
+    """The exit status of `kduel WORDS...` in a process of its own: drawing takes more memory than all else, and never gives it
+    back."""
+    return subprocess.run([sys.executable, "-P", "-m", "kduel", *words], check=False).returncode
