@@ -14,7 +14,7 @@ from kduel.benchmarks import Benchmark, Parameters, ParseError, ParserFault, Raw
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
 
-MUTATIONS = 250
+MUTATIONS = 100
 SWOLLEN = 200_000
 MOST_SECONDS = 10.0
 """CPU time for SWOLLEN characters: hundreds of times of what it takes, and far less than its square would."""

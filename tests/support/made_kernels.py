@@ -104,6 +104,12 @@ def deb(into: Path, name: str, version: str, files: dict[str, bytes], depends: s
     return target
 
 
+@cache
+def control_of(package: Path) -> str:
+    """The control fields of a package, as dpkg-deb prints them."""
+    return subprocess.run(["dpkg-deb", "-f", package], check=True, capture_output=True, text=True).stdout
+
+
 def kernel_files(release: str) -> dict[str, bytes]:
     """What an undivided kernel package holds."""
     modules = f"usr/lib/modules/{release}"
@@ -181,7 +187,7 @@ class Mirror:
         """Offer a package in a suite; `fields` are further lines of its stanza."""
         pooled = self.root / "debian/pool" / package.name
         pooled.write_bytes(package.read_bytes())
-        control = subprocess.run(["dpkg-deb", "-f", package], check=True, capture_output=True, text=True).stdout
+        control = control_of(package)
         digest = hashlib.sha256(package.read_bytes()).hexdigest()
         stanza = f"{control}{fields}Filename: pool/{package.name}\nSize: {package.stat().st_size}\nSHA256: {digest}\n"
         self.stanzas.setdefault(suite, []).append(stanza)

@@ -41,13 +41,13 @@ def test_false_alarms(name: str) -> None:
 
 
 def test_false_alarms_with_missing_values() -> None:
-    assert held(simulate(RULE, made_up("missing", WIDE), runs=800).any_difference, 800)
+    assert held(simulate(RULE, made_up("missing", WIDE), runs=400).any_difference, 400)
 
 
 def test_trials_that_are_missing_because_they_were_slow_flatter_nobody() -> None:
     """Every fifth of the contender's trials, the slowest, is void: 13.9 % of runs would call it lower."""
-    outcome = simulate(RULE, made_up("censored", WIDE), runs=800)
-    assert held(outcome.any_difference, 800)
+    outcome = simulate(RULE, made_up("censored", WIDE), runs=400)
+    assert held(outcome.any_difference, 400)
 
 
 def test_false_alarms_are_not_rare_by_being_blind() -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 from import_cases import FORMATS, SAMPLES, finding, mutate, swollen
 
-MUTATIONS = 150
+MUTATIONS = 60
 
 
 def test_every_importer_has_a_sample_to_be_fuzzed_with() -> None:

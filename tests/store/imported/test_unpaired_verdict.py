@@ -113,7 +113,7 @@ NOISES: dict[str, Noise] = {
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("count", [4, 5, 10, 20])
 def test_the_same_thing_twice_is_called_different_in_five_per_cent_at_most(noise: str, count: int) -> None:
-    rounds = 2000
+    rounds = 700
     found = simulate(NOISES[noise], count, 0.0, rounds)
     alarms = found["higher"] + found["lower"]
     # 5 %, three standard errors, and half a per cent for noise that is not normal.
@@ -121,7 +121,7 @@ def test_the_same_thing_twice_is_called_different_in_five_per_cent_at_most(noise
 
 
 def test_an_effect_of_exactly_delta_is_seldom_called_equivalent() -> None:
-    rounds = 4000
+    rounds = 1500
     for effect in (0.01, 1 / 1.01 - 1):
         found = simulate(NOISES["normal"], 12, effect, rounds)
         assert found["equivalent"] <= 0.025 + 3 * math.sqrt(0.025 / rounds)
