@@ -6,12 +6,11 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from forked import ForkedKduel
 from made_kernels import bzimage
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +21,7 @@ COMMANDS = re.findall(r"^    kduel (.*)$", TEXT, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def outputs(forked_kduel: ForkedKduel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Standard output of each command of the page, in its order, with the package installed as its pyproject.toml says."""
     place = tmp_path_factory.mktemp("tutorial")
     info = place / "site/kduel_example-1.0.dist-info"
@@ -50,10 +49,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
     def call(words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "kduel", *shlex.split(words)],
-            env=environment, cwd=place, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = forked_kduel(shlex.split(words), cwd=place, environment=environment)
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout
 

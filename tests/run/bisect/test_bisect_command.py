@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import ForkedKduel
 
 from kduel.core.errors import InputError
 from kduel.run.bisect.command import parse_number
@@ -57,16 +59,24 @@ def start(repository: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def bisect(repository: Path, cache: Path, *words: str) -> tuple[int, str, str]:
-    process = start(repository, cache, *words)
-    out, err = process.communicate(timeout=300)
-    assert "Traceback" not in err
-    return process.returncode, out, err
+@pytest.fixture
+def bisect(forked_kduel: ForkedKduel, repository: Path) -> Callable[..., tuple[int, str, str]]:
+    """Exit status, output and errors of `kduel bisect WORDS...` with a cache."""
+
+    def call(cache: Path, *words: str) -> tuple[int, str, str]:
+        environment = forked_kduel.environment | {"KDUEL_CACHE": str(cache)}
+        done = forked_kduel(["bisect", "--tree", repository, *words], cwd=repository.parent, environment=environment)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return call
 
 
-def test_the_commit_is_found_and_written_as_json_text_and_plot(repository: Path, tmp_path: Path) -> None:
+def test_the_commit_is_found_and_written_as_json_text_and_plot(
+    bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path
+) -> None:
     words = ("c0", "c7", "--measure", "cat value", "--plot", str(tmp_path / "plot.svg"))
-    status, out, err = bisect(repository, tmp_path, *words, "--format", "json")
+    status, out, err = bisect(tmp_path, *words, "--format", "json")
     assert status == 0, err
     document = json.loads(out)
     assert list(document) == [
@@ -80,7 +90,7 @@ def test_the_commit_is_found_and_written_as_json_text_and_plot(repository: Path,
     assert sum(level["n"] for level in document["levels"]) == document["measurements"]
     assert (tmp_path / "plot.svg").read_text().startswith("<svg")
     # Nothing is measured again: the same command repeats the answer, as text.
-    status, text, err = bisect(repository, tmp_path, *words)
+    status, text, err = bisect(tmp_path, *words)
     assert status == 0 and "Resuming" in err
     assert "Commit 4" in text and "Effect: +5 %" in text and "Confirmed" in text
     body, _, last = text.partition("Reproduce:")
@@ -107,16 +117,18 @@ def test_the_commit_is_found_and_written_as_json_text_and_plot(repository: Path,
     ],
 )
 def test_what_cannot_be_searched_ends_with_a_clear_message(
-    repository: Path, tmp_path: Path, words: tuple[str, ...], status: int, said: str
+    bisect: Callable[..., tuple[int, str, str]], tmp_path: Path, words: tuple[str, ...], status: int, said: str
 ) -> None:
-    found, out, err = bisect(repository, tmp_path, *words)
+    found, out, err = bisect(tmp_path, *words)
     assert (found, said in " ".join((out + err).split())) == (status, True), out + err
 
 
-def test_uncommitted_changes_are_told_and_not_measured(repository: Path, tmp_path: Path) -> None:
+def test_uncommitted_changes_are_told_and_not_measured(
+    bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path
+) -> None:
     try:
         (repository / "value").write_text("999\n")
-        status, out, err = bisect(repository, tmp_path, "c3", "c5", "--measure", "cat value")
+        status, out, err = bisect(tmp_path, "c3", "c5", "--measure", "cat value")
     finally:
         git(repository, "checkout", "-q", "value")
     assert status == 0 and "1 changed files that are not committed" in err
@@ -157,9 +169,11 @@ def test_a_shallow_clone_is_named_with_its_remedy(tmp_path: Path, repository: Pa
     assert "--unshallow" in raised.value.remedy
 
 
-def test_killed_at_any_time_it_goes_on_to_the_same_answer(repository: Path, tmp_path: Path) -> None:
+def test_killed_at_any_time_it_goes_on_to_the_same_answer(
+    bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path
+) -> None:
     words = ("c0", "c7", "--measure", "sleep 0.05; cat value", "--format", "json", "--quiet")
-    expected = bisect(repository, tmp_path / "whole", *words)
+    expected = bisect(tmp_path / "whole", *words)
     for number_done in (1, 9, 20):
         process = start(repository, tmp_path / "killed", *words)
         while process.poll() is None:
@@ -169,7 +183,7 @@ def test_killed_at_any_time_it_goes_on_to_the_same_answer(repository: Path, tmp_
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert bisect(repository, tmp_path / "killed", *words)[:2] == expected[:2]
+    assert bisect(tmp_path / "killed", *words)[:2] == expected[:2]
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
