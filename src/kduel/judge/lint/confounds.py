@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -144,22 +145,19 @@ def differences(environments: Mapping[str, Sequence[Environment]], declared: Dec
     leaves = {name: leaves_of(trials) for name, trials in known.items()}
     same_model = len({str(trials[0].get("cpu_model")) for trials in known.values()}) == 1
     found = []
-    for path in dict.fromkeys(path for table in leaves.values() for path in table):
+    tables = list(leaves.values())
+    for path in dict.fromkeys(chain.from_iterable(tables)):
         group, key = path
-        values = {name: table.get(path) for name, table in leaves.items()}
-        if are_alike(group, key, list(values.values())):
+        values = [table.get(path) for table in tables]
+        if are_alike(group, key, values):
             continue
-        shown = only_different(list(values.values())) if isinstance(next(iter(values.values())), frozenset) else None
+        shown = only_different(values) if isinstance(values[0], frozenset) else values
         found.append(
             Difference(
                 group=group,
                 key=key,
-                values={
-                    name: text(value if shown is None else shown[index])
-                    for index, (name, value) in enumerate(values.items())
-                },
-                declared=is_declared(group, key, list(values.values()), declared, same_model)
-                or follows(path, leaves, declared),
+                values={name: text(value) for name, value in zip(leaves, shown, strict=True)},
+                declared=is_declared(group, key, values, declared, same_model) or follows(path, leaves, declared),
             )
         )
     return sorted(found, key=weight)
@@ -198,7 +196,7 @@ def branches(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
     """A nested table as dotted keys with their leaves."""
     for key, inner in value.items():
         name = f"{prefix}.{key}" if prefix else str(key)
-        if isinstance(inner, Mapping):
+        if isinstance(inner, dict):
             yield from branches(inner, name)
         elif name == TAINTED and str(inner).isdecimal():
             yield name, str(int(inner) & ~TROUBLE)
@@ -213,6 +211,9 @@ def leaf(value: Any) -> Any:
 
 def are_alike(group: str, key: str, values: list[Any]) -> bool:
     """True if this is no difference."""
+    # First and quickly what most of thousands of configuration options are.
+    if not isinstance(values[0], Counter) and values.count(values[0]) == len(values):
+        return True
     if any(isinstance(value, Counter) for value in values):
         return False
     if group == "config":
