@@ -5,12 +5,15 @@ What runs in its guests runs through /dev/kvm as on hardware; their speed is tha
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import build_environment
 from build_machine import COMMAND_LINE, KERNELS
 from own_machine import LATEST, Own
 from real_machine import SOURCE
@@ -23,6 +26,7 @@ CONTENDERS = ("debian:6.1-cloud", "debian:6.12-cloud")
 USER = "plain"
 """In the group kvm, and nothing else."""
 CACHE = "/dev/shm/cache"
+PACKED = "/dev/shm/bundle.tar"
 FREQUENCY = r"""
 #include <stdio.h>
 #include <time.h>
@@ -43,6 +47,42 @@ def tsc_khz(place: Path) -> str:
     return subprocess.run([place / "frequency"], capture_output=True, text=True, check=True).stdout.strip()
 
 
+class Facts:
+    """Lines of `name: value`, where a name may come several times."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = [
+            (name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in text.splitlines())
+        ]
+
+    def __getitem__(self, wanted: str) -> str:
+        return next(value for name, value in self.lines if name == wanted)
+
+    def every(self, wanted: str) -> list[str]:
+        """All values of that name."""
+        return [value for name, value in self.lines if name == wanted]
+
+
+class Process(NamedTuple):
+    """A process as /proc tells it."""
+
+    whole: Facts
+    threads: list[Facts]
+
+    @property
+    def cpus(self) -> list[Facts]:
+        """The threads in which a guest has run."""
+        return [thread for thread in self.threads if int(thread["guest"]) > 0]
+
+
+class Faulty(NamedTuple):
+    """A run whose guests were harmed: its process here, the first guest's QEMU as it was, and the process id of the second one's."""
+
+    process: subprocess.Popen[str]
+    killed: Process
+    hung: int
+
+
 class KvmMachine(Own):
     """With KDuel, QEMU and a filled cache on it; kvm_amd is loaded, and the group `kvm` may open /dev/kvm."""
 
@@ -53,21 +93,20 @@ class KvmMachine(Own):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
-        self.bundle = place / "bundle.tar"
-        words = [sys.executable, "-m", "kduel", "bundle", *CONTENDERS, "--quiet", "--output", str(self.bundle)]
+        bundle = place / "bundle.tar"
+        words = [sys.executable, "-m", "kduel", "bundle", *CONTENDERS, "--quiet", "--output", str(bundle)]
         subprocess.run(words, check=True, cwd=SOURCE)
         # On a busy host its kernel measures the TSC ten times slower than it is, and tells its guests the same.
         image = resolve(KERNELS[0], cache=Cache(), progress=Progress()).image
         line = f"{COMMAND_LINE} no_timer_check tsc_early_khz={tsc_khz(place)}"
         self.more += ("-kernel", str(image), "-append", line)
+        self.more += ("-drive", f"if=none,id=bundle,format=raw,readonly=on,file={bundle}",
+                      "-device", "virtio-blk-pci,drive=bundle")  # fmt: skip
 
     def furnish(self) -> None:
         super().furnish()
-        self.must(f"modprobe kvm_amd && groupadd -f kvm && usermod -aG kvm {USER} && chmod 755 /root")
-        with self.bundle.open("rb") as stream:
-            subprocess.run(self.argv("cat >/dev/shm/bundle.tar"), stdin=stream, timeout=LATEST, check=True)
-        self.must(f"KDUEL_CACHE={CACHE} kduel unbundle /dev/shm/bundle.tar && rm /dev/shm/bundle.tar")
-        self.must(f"chown -R {USER}: {CACHE}")
+        self.must(f"modprobe kvm_amd nested=0 vgif=0 && groupadd -f kvm && usermod -aG kvm {USER} && chmod 755 /root")
+        self.must(f"cat /dev/vdb >{PACKED} && KDUEL_CACHE={CACHE} kduel unbundle {PACKED} && rm {PACKED}")
         self.close_device()
         self.open_device()
 
@@ -92,10 +131,10 @@ class KvmMachine(Own):
         )
         return done.returncode, done.stdout
 
-    def start(self, words: str, user: str = USER) -> subprocess.Popen[str]:
-        """Start `kduel WORDS` there; `signal` reaches it. One user at a time has the cache."""
-        self.must(f"chown -R {user}: {CACHE}")
-        inner = f"echo $$ >/tmp/{user}.pid; cd /tmp; export KDUEL_CACHE={CACHE}; exec kduel {words} 2>&1"
+    def start(self, words: str, user: str = USER, how: str = "") -> subprocess.Popen[str]:
+        """Start `kduel WORDS` there, by `how`; `signal` reaches it. The cache is the user's who began last."""
+        self.must(f"chown -R {user}: {CACHE}; rm -f /tmp/{user}.pid")
+        inner = f"echo $$ >/tmp/{user}.pid; cd /tmp; export KDUEL_CACHE={CACHE}; exec {how} kduel {words} 2>&1"
         command = f"exec runuser -u {user} -- sh -c {shlex.quote(inner)}"
         return subprocess.Popen(
             self.argv(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -110,6 +149,35 @@ class KvmMachine(Own):
     def signal(self, name: str, user: str = USER) -> None:
         """Send a signal to what `start` started."""
         self.must(f"kill -{name} $(cat /tmp/{user}.pid)")
+
+    def guest_in_step(self, run: str, user: str = USER) -> int:
+        """Wait until the trial that is under way has begun a step; the process id of its QEMU."""
+        step = f"grep -qs 'kduel: step' {run}/trials/.new-*/console.log"
+        return self.guest_when(step, user)
+
+    def guest_when(self, condition: str, user: str = USER) -> int:
+        """Wait for a condition of the run that `start` started; the process id of its QEMU, or of the first one."""
+        self.until(f"process=$(cat /tmp/{user}.pid) && {{ {condition} || ! kill -0 $process; }}")
+        return int(self.must(f"pgrep -x -P $(cat /tmp/{user}.pid) qemu-system-x86").split()[0])
+
+    def run_tiny_kernels(self) -> dict[str, dict[str, Any]]:
+        """What kvm_tiny.py prints there."""
+        for name in ("tiny_kernels.py", "kvm_tiny.py"):
+            self.write(f"/tmp/{name}", Path(__file__).with_name(name).read_text())
+        found: dict[str, dict[str, Any]] = json.loads(
+            self.must(f"PYTHONPATH=/root/src {build_environment.PLACE}/bin/python /tmp/kvm_tiny.py")
+        )
+        return found
+
+    def look_at(self, process: int) -> Process:
+        """What the kernel there tells of a process."""
+        script = (
+            f"cd /proc/{process} && cat status && readlink fd/* | sed 's/^/file:\\t/'; tr '\\0' ' ' <cmdline | sed 's/^/argv:\\t/'; echo; "
+            "for t in task/*; do echo thread; cat $t/status $t/sched; "
+            "echo guest: $(sed 's/.*) //' $t/stat | cut -d' ' -f41); done"
+        )
+        whole, *threads = self.must(script).split("\nthread\n")
+        return Process(Facts(whole), [Facts(text) for text in threads])
 
     def until(self, condition: str) -> str:
         """Wait for a command to succeed there; what it prints then."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from kvm_machine import CONTENDERS, USER, KvmMachine
+from kvm_machine import CONTENDERS, USER, Faulty, KvmMachine, Process
+
+from kduel.guest import confine
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 MACHINE = KvmMachine
-SHORT = """
+STUDY = """
 [study]
 name = "short"
 [[contender]]
@@ -19,18 +23,39 @@ kind = "qemu"
 accel = "kvm"
 memory = "512M"
 boot_deadline = 900
+{machine}
 [host]
 max_wait = 100
 [settle]
 mode = "fixed"
 seconds = 0
 [blocks]
-fixed = 1
+fixed = {blocks}
 [[benchmark]]
-use = "kbench"
-operation = "null-call"
-time = 0.05
+{benchmark}
 """
+SHORT = STUDY.format(machine="cpus = 1", blocks=1, benchmark='use = "kbench"\noperation = "null-call"\ntime = 0.05')
+BUSY = STUDY.format(
+    machine="cpus = 1",
+    blocks=2,
+    benchmark='use = "command"\ntime = 1\ncommand = "timeout 30 sh -c \'while :; do :; done\' || echo 1"\n'
+    'metrics = [{name = "one", unit = "1", better = "none", regex = "^(1)$"}]',
+)
+
+
+@pytest.fixture(scope="module")
+def faulty(real: KvmMachine) -> Iterator[Faulty]:
+    """A run of root's: the first guest's QEMU is killed in its step, the second one's stopped, whose deadline passes while
+    other tests run."""
+    real.write("/tmp/faulty.toml", BUSY)
+    process = real.start("run faulty.toml --offline --seed 1 --out /tmp/faulty", "root")
+    killed = real.guest_in_step("/tmp/faulty", "root")
+    seen = real.look_at(killed)
+    real.must(f"kill -KILL {killed}; while [ ! -e /tmp/faulty/trials/0001*/trial.json ]; do sleep 1; done")
+    hung = real.guest_in_step("/tmp/faulty", "root")
+    real.must(f"kill -STOP {hung}")
+    yield Faulty(process, seen, hung)
+    process.kill()
 
 
 def test_a_device_of_root_alone_is_told_with_what_opens_it(real: KvmMachine) -> None:
@@ -43,6 +68,21 @@ def test_a_device_of_root_alone_is_told_with_what_opens_it(real: KvmMachine) -> 
         real.open_device()
     assert status == 3 and "only root may open /dev/kvm (mode 0600" in said, said
     assert "groupadd -f kvm; chgrp kvm /dev/kvm; chmod 660 /dev/kvm" in " ".join(said.split())
+
+
+def test_kernels_that_end_or_hang_are_told_apart(real: KvmMachine) -> None:
+    """Also where QEMU's registers come from the processor, and where the processor itself refuses to go on."""
+    found = real.run_tiny_kernels()
+    ended = {name: (one["void"], bool(one["stuck"])) for name, one in found.items()}
+    assert ended == {
+        "off": ("silent-exit", False),
+        "triple fault": ("silent-exit", False),
+        "spins, interrupts off": ("hang", True),
+        "sleeps, interrupts off": ("hang", True),
+        "spins, its other CPU never started": ("deadline", False),
+        "runs where no memory is": ("qemu-failed", False),
+    }, found
+    assert "KVM internal error" in found["runs where no memory is"]["message"]
 
 
 def test_a_block_reaches_its_verdict_with_the_tsc(real: KvmMachine) -> None:
@@ -58,6 +98,19 @@ def test_a_block_reaches_its_verdict_with_the_tsc(real: KvmMachine) -> None:
     assert "hypervisors" in real.must("cat /tmp/main/report/index.html"), "times by nested KVM carry a warning"
 
 
+def test_a_killed_guest_costs_its_trial_and_roots_qemu_has_only_the_device(real: KvmMachine, faulty: Faulty) -> None:
+    killed = real.records("/tmp/faulty")[0]
+    assert killed["void"]["code"] == "qemu-killed" and killed["facts"]["killed_by"] == "SIGKILL", killed
+    whole = faulty.killed.whole
+    users = {int(word) for word in whole["Uid"].split() + whole["Gid"].split()}
+    group = real.must("stat -c %g /dev/kvm").strip()
+    assert len(users) == 1 and users <= set(confine.USERS) and whole["Groups"] == group != "0"
+    check_confined(faulty.killed)
+    # One CPU for the guest's, the other one for all else of QEMU's.
+    assert [thread["Cpus_allowed_list"] for thread in faulty.killed.cpus] == ["1"]
+    assert {thread["Cpus_allowed_list"] for thread in faulty.killed.threads} == {"0", "1"}
+
+
 def test_an_interrupted_run_is_resumed_and_nothing_is_left(real: KvmMachine) -> None:
     real.write("/tmp/stopped.toml", SHORT)
     process = real.start("run stopped.toml --offline --out /tmp/stopped")
@@ -65,7 +118,23 @@ def test_an_interrupted_run_is_resumed_and_nothing_is_left(real: KvmMachine) -> 
     real.signal("INT")
     said, _ = process.communicate()
     assert process.returncode == 130 and "kduel resume" in said, said
-    assert real.run("pgrep -x qemu-system-x86")[0] == 1, "a guest outlived its run"
+    assert real.run(f"pgrep -u {USER} -x qemu-system-x86")[0] == 1, "a guest outlived its run"
     status, said = real.kduel_as(USER, "resume /tmp/stopped")
     assert status == 0, said
     assert [trial["status"] for trial in real.records("/tmp/stopped")] == ["ok", "ok"], said
+
+
+def test_a_guest_that_hangs_is_ended_and_nothing_is_left(real: KvmMachine, faulty: Faulty) -> None:
+    said, _ = faulty.process.communicate(timeout=1800)
+    assert faulty.process.returncode == 0, said
+    voids = [trial["void"] and trial["void"]["code"] for trial in real.records("/tmp/faulty")]
+    assert voids == ["qemu-killed", "qemu-hung", None, None], said
+    assert real.run(f"kill -0 {faulty.hung}")[0] == 1, "the stopped QEMU is still there"
+    assert real.run("pgrep -x qemu-system-x86")[0] == 1
+
+
+def check_confined(qemu: Process) -> None:
+    """It has the device, and can gain nothing; the filter of system calls is on each of its threads."""
+    assert "/dev/kvm" in qemu.whole.every("file"), qemu.whole.lines
+    assert qemu.whole["NoNewPrivs"] == "1" and {thread["Seccomp"] for thread in qemu.threads} == {"2"}
+    assert int(qemu.whole["CapEff"], 16) == int(qemu.whole["CapPrm"], 16) == 0
