@@ -97,3 +97,31 @@ def test_benchmarks_are_named_with_what_decides(words: list[str], machine: str, 
 def test_a_dry_run_refuses_what_the_run_would(kduel) -> None:
     done = kduel("run", "outside:old", "outside:new", "--dry-run", "-b", "redis-get", "--machine", "qemu")
     assert done.returncode == 2 and "Give --machine icount" in done.stderr, done.stderr
+
+
+SWEEP = ["outside:old", "outside:new", "--dry-run", "-b", "redis:size=10", "--sweep"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["size=1,2"], "--benchmark redis:size=10 and --sweep size=1,2 both give size"),
+        (["clients=1,2", "--sweep", "clients=3,4"], "--sweep clients=1,2 and --sweep clients=3,4 vary the same key"),
+        (["clients=abc"], "--sweep clients=abc has only the level 'abc'"),
+        (["clients=1,2,1"], "--sweep clients=1,2,1 has the level '1' twice"),
+        (["clients=1,abc"], "clients=1,abc: abc is no value for it: benchmark redis: clients: this must be a whole number"),
+        (["clients=1,0"], "--sweep clients=1,0: 0 is no value for it: benchmark redis: clients: this must be"),
+        (["cleints=1,2"], "Did you mean clients?"),
+        (["=1,2"], "is no factor"),
+    ],
+)  # fmt: skip
+def test_a_sweep_that_cannot_be_meant_is_refused_in_its_own_words(kduel, words: list[str], said: str) -> None:
+    done = kduel("run", *SWEEP, *words)
+    assert done.returncode == 2 and said in done.stderr and "level(s)" not in done.stderr, done.stderr
+
+
+def test_a_sweep_varies_what_a_command_leaves_open(kduel) -> None:
+    refused = kduel("run", *SWEEP[:3], "--command", "job", "--sweep", "command=a,b")
+    assert refused.returncode == 2 and "--command and --sweep command=a,b both give command" in refused.stderr
+    taken = kduel("run", *SWEEP, "clients=1,2")
+    assert taken.returncode == 0 and "2 steps of a trial" in taken.stdout, taken.stderr

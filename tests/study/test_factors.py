@@ -59,8 +59,9 @@ def test_sysctls_of_two_factors_are_joined() -> None:
     ("text", "said"),
     [
         (factor("thread", "[1, 2]"), "neither a key of a contender nor a parameter"),
-        (factor("cmdline", '["quiet"]'), "fewer than two"),
-        (factor("cmdline", '["quiet", "quiet"]'), "fewer than two"),
+        (factor("cmdline", '["quiet"]'), "'cmdline' has only the level 'quiet'"),
+        (factor("cmdline", "[]"), "'cmdline' has no level"),
+        (factor("cmdline", '["quiet", "quiet"]'), "'cmdline' has the level 'quiet' twice"),
         (factor("a", "{ off = {}, on = {} }"), "changes nothing"),
         (factor("a", '{ off = { cmdline = "a" }, on = { command = "x" } }'), "changes contenders"),
         (factor("policy", '["other", "idle"]') * 2, "two factors are called"),

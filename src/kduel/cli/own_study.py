@@ -33,10 +33,11 @@ max = 20
 
 
 class OwnStudy(NamedTuple):
-    """Text of a study without contenders, and the option that gave it."""
+    """Text of a study without contenders, the option that gave it, and what was given for each of its benchmarks."""
 
     text: str
     option: str
+    options: list[str]
 
 
 def own_study_options(command: F) -> F:
@@ -84,7 +85,7 @@ def own_study(
         return own
     if own is not None:
         raise InputError("--benchmark and --command exclude each other", "Write a study file for both: `kduel init`.")
-    return OwnStudy(benchmarks_study(benchmarks), "--benchmark")
+    return OwnStudy(benchmarks_study(benchmarks), "--benchmark", [f"--benchmark {words}" for words in benchmarks])
 
 
 def benchmarks_study(benchmarks: Sequence[str]) -> str:
@@ -163,4 +164,4 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
     step = f"command = {as_toml(line)}\n{files}metrics = [{as_toml(metric)}]\n"
     title = as_toml(shorten(printable(" ".join(line.split())), 80))
     text = f'{HEAD.format(name="command", title=title, machine=DEFAULT_MACHINE)}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'
-    return OwnStudy(text, "--command")
+    return OwnStudy(text, "--command", ["--command"])

@@ -132,9 +132,9 @@ def command(
     kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study.factors import sweep_table
     from kduel.study.file import parse_study
     from kduel.study.load import assemble, read_machine
+    from kduel.study.sweep import sweep_tables
 
     if blocks is not None and max_blocks is not None:
         raise InputError(
@@ -146,7 +146,7 @@ def command(
     own = own_study(benchmarks, line, regex, unit, better)
     text, file, origin = read_named_study(contenders, suite, aa, machine, own)
     if sweep:
-        text += "".join(map(sweep_table, sweep))
+        text += sweep_tables(sweep, file.benchmark, own.options if own else ())
         file = parse_study(text, origin)
     if layouts is not None:
         kind = read_machine(file.machine, machine)[0]

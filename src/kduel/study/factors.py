@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,9 +16,9 @@ from msgspec import Struct, field
 from kduel.benchmarks import benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Design, Factor, StepCell
-from kduel.core.text import plural
+from kduel.core.text import did_you_mean, plural
 from kduel.core.validation import validation_message
-from kduel.study.contenders import as_toml, check_printable, read_contenders, short_name
+from kduel.study.contenders import check_printable, read_contenders, short_name
 
 MOST_CELLS = 64
 """Contenders of a block: every one is a boot."""
@@ -139,23 +140,16 @@ def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[st
         raise InputError(f'{origin}: factor[#{number}]: name = "" is no name', "Give one.")
     if isinstance(read.levels, dict):
         changes = read.levels
+        check_levels(list(changes), where)
     else:
+        check_levels([label(read.name, value) for value in read.levels], where)
         changes = {label(read.name, value): {read.name: value} for value in read.levels}
-    if len(changes) < 2 or len(changes) < len(read.levels):
-        raise InputError(
-            f"{where} has {len(changes)} level(s) that differ; there is nothing to compare with fewer than two",
-            "Give two levels at least, the one to compare with first, or leave the factor out.",
-        )
     for name in changes:
         check_printable("a level", name, where)
     keys = {key for change in changes.values() for key in change}
-    known = {name for one in benchmarks for name in parameters_of(one)}
-    if not keys or (unknown := sorted(keys - set(CONTENDER_KEYS) - known)):
-        what = f"changes {unknown[0]!r}, which is" if keys else "changes nothing: its levels are empty, and it is"
-        raise InputError(
-            f"{where} {what} neither a key of a contender nor a parameter of a benchmark of this study",
-            f"Keys of a contender: {', '.join(CONTENDER_KEYS)}. Parameters: {', '.join(sorted(known)) or 'none'}.",
-        )
+    if not keys:
+        raise InputError(f"{where} changes nothing: its levels are empty", "Let each level change a key.")
+    check_keys(keys, benchmarks, f"{where} changes")
     of_steps = not keys <= set(CONTENDER_KEYS)
     if of_steps and keys & set(CONTENDER_KEYS):
         raise InputError(
@@ -166,22 +160,34 @@ def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[st
     return ReadFactor(Factor(name=read.name, levels=list(changes)), changes, of_steps)
 
 
+def check_levels(levels: Sequence[str], where: str) -> None:
+    """Raises InputError for fewer than two levels that differ."""
+    if twice := next((level for level, count in Counter(levels).items() if count > 1), None):
+        raise InputError(f"{where} has the level {twice!r} twice", "Give levels that differ.")
+    if len(levels) < 2:
+        named = f"only the level {levels[0]!r}" if levels else "no level"
+        raise InputError(
+            f"{where} has {named}, and nothing to compare it with",
+            "Give two levels at least, the one to compare with first; or leave the factor out.",
+        )
+
+
+def check_keys(keys: Iterable[str], benchmarks: Sequence[dict[str, Any]], where: str) -> None:
+    """Raises InputError, with `where` before the key, for one that nothing of this study has."""
+    known = {name for one in benchmarks for name in parameters_of(one)}
+    for key in sorted(set(keys) - set(CONTENDER_KEYS) - known):
+        raise InputError(
+            f"{where} {key!r}, which is neither a key of a contender nor a parameter of a benchmark of this study",
+            f"{did_you_mean(key, known | set(CONTENDER_KEYS))}Keys of a contender: {', '.join(CONTENDER_KEYS)}. "
+            f"Parameters: {', '.join(sorted(known)) or 'none'}.",
+        )
+
+
 def label(name: str, value: Level) -> str:
     """Name of a level that is given by its value."""
     if isinstance(value, bool):
         return str(value).lower()
     return short_name(Contender(kernel=value)) if name == "kernel" and isinstance(value, str) else str(value)
-
-
-def sweep_table(words: str) -> str:
-    """The [[factor]] table of `threads=1,2,4` on the command line, as TOML. Raises InputError."""
-    name, _, values = words.partition("=")
-    levels = [value.strip() for value in values.split(",")]
-    if not name.strip() or not all(levels):
-        raise InputError(f"--sweep {words} is no factor", "Give a parameter and its values: --sweep threads=1,2,4,8.")
-    number = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?")
-    listed = ", ".join(value if number.fullmatch(value) else as_toml(value) for value in levels)
-    return f"\n# From the command line:\n[[factor]]\nname = {as_toml(name.strip())}\nlevels = [{listed}]\n"
 
 
 def parameters_of(table: dict[str, Any]) -> tuple[str, ...]:
