@@ -24,6 +24,10 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     many: list[Inner] = []
 
 
+class Chosen(msgspec.Struct):
+    pick: Literal["this", "that"]
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -50,3 +54,9 @@ def test_messages_are_in_the_words_of_the_file(table: dict[str, Any], said: str)
     assert str(refused.value).startswith(f"machine x: {said}")
     inner = "must be a table" in said or "there is no key" in said
     assert f": {'mode' if inner else 'name, count, share, inner, many'}." in str(refused.value.remedy)
+
+
+def test_a_missing_key_is_told_with_its_choices() -> None:
+    with pytest.raises(InputError) as refused:
+        convert_table({}, Chosen, "machine x", "settings")
+    assert refused.value.message == "machine x: `pick` is missing; give this or that"
