@@ -71,3 +71,24 @@ def test_the_machines_settings_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "and this host has" in plan(
         monkeypatch, tmp_path, "--benchmark", "iperf3:path=link", "--machine", "qemu:cpus=200"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--benchmark", "redis", "--blocks", "1"], "1 block is too few for a statistical verdict: with 1 primary comparison it takes 4"),
+        (["--benchmark", "redis", "--blocks", "3"], "3 blocks are too few"),
+        (["--benchmark", "redis", "--blocks", "4"], ""),
+        (["--benchmark", "redis:primary=*", "--blocks", "4"], "with 3 primary comparisons it takes 5 complete"),
+        # Effects decide, not pairs of cells: kernels, clients, their interaction, and the effect at both numbers of clients.
+        (["--benchmark", "redis", "--blocks", "4", "--sweep", "clients=1,2"], "with 5 primary comparisons it takes 5 complete"),
+        (["--benchmark", "pipe:mode=exact", "--blocks", "2"], ""),
+        (["--benchmark", "kernel-size", "--blocks", "1"], ""),
+    ],
+)  # fmt: skip
+def test_too_few_blocks_for_any_verdict_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], said: str
+) -> None:
+    told = plan(monkeypatch, tmp_path, *words)
+    assert "Nothing was fetched or booted" in told
+    assert said in told if said else "too few" not in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kduel.benchmarks import benchmark
+from kduel.cli.shortage import shortage_warning
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
 from kduel.study.load import Study
@@ -26,6 +27,7 @@ def describe(study: Study, blocks: str) -> str:
     lines += [
         "",
         *study.left_out,
+        *filter(None, [shortage_warning(study)]),
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",

@@ -17,6 +17,7 @@ from kduel.cli.exact_first import EXACT_SEED, count_first, prepare_in_background
 from kduel.cli.futility import Choice, choose_action, should_give_up
 from kduel.cli.interrupt import ReportedInterrupt, is_interruption
 from kduel.cli.live_trials import show_trials
+from kduel.cli.shortage import shortage_warning
 from kduel.cli.status import trials_kept
 from kduel.cli.terminal import Terminal, say
 from kduel.cli.write_up import write_up
@@ -138,7 +139,7 @@ def run_on_one_machine(
                 terminal.info(
                     f"In an emulator these vary too much to decide, and are exploratory: {', '.join(exploratory)}."
                 )
-            if not ready.machine.exact and (short := shortage_warning(ready.study)):
+            if short := shortage_warning(ready.study):
                 terminal.warn(short)
             if fewer := ready.prepared.fewer_slices():
                 terminal.info(f"In fewer slices, as a slice takes whole seconds: {', '.join(fewer)}.")
@@ -258,17 +259,3 @@ def describe_plan(study: Study) -> str:
     if study.blocks.max == 1:
         return "1 block"
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
-
-
-def shortage_warning(study: Study) -> str:
-    """The warning about a study whose blocks are too few for any verdict; empty where they are not."""
-    from kduel.judge.verdict.rule import fewest_for
-
-    comparisons = (len(study.names) - 1) * sum(len(step.primary) for step in study.steps)
-    blocks, fewest = study.blocks.fixed or study.blocks.max, fewest_for(comparisons)
-    if not comparisons or not 1 < blocks < fewest:
-        return ""
-    return (
-        f"{blocks} blocks are too few for a statistical verdict: one of {comparisons} primary comparison(s) takes {fewest} "
-        "complete blocks. Only exact values can be decided."
-    )
