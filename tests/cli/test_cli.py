@@ -102,6 +102,9 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["run", "a", "b", "--suite", "quick", "--single"], 2, "--single"),
         (["run", "a", "b", "--machine", "qemu", "--layouts", "2"], 2, "--layouts"),
         (["list", "colours"], 2, "colours"),
+        (["diff", ""], 2, "It is empty, as an unset variable is"),
+        (["run", "", "b"], 2, "It is empty"),
+        (["run", "a", "b", "--suite", ""], 2, "It is empty"),
         (["run", "outside:a", "outside:b,sysctl=a.b=1,sysctl=a.b=2"], 2, "sysctl=a.b=2 is no setting"),
     ],
 )

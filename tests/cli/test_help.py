@@ -12,6 +12,16 @@ from kduel.cli import COMMANDS, GROUPS, kduel
 from kduel.core.plugins import plugins
 
 
+def arguments(command: click.Command) -> Iterator[click.Argument]:
+    """The arguments of a command and of those below it."""
+    yield from (one for one in command.params if isinstance(one, click.Argument))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            below = command.get_command(click.Context(command), name)
+            assert below is not None
+            yield from arguments(below)
+
+
 def helps(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
     """The help of a command and of those below it, by the words that call them."""
     context = click.Context(command, info_name=path, terminal_width=80, max_content_width=80)
@@ -26,6 +36,13 @@ def helps(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
 def test_no_line_of_any_help_is_wider_than_a_terminal() -> None:
     wide = [(path, line) for path, text in helps(kduel, "kduel") for line in text.splitlines() if len(line) > 80]
     assert wide == []
+
+
+def test_no_argument_of_any_command_may_be_empty() -> None:
+    """An unset variable of a shell is not the current directory, nor a kernel without a name."""
+    for argument in arguments(kduel):
+        with pytest.raises(click.BadParameter):
+            argument.type.convert("", argument, None)
 
 
 def test_each_command_stands_in_one_group() -> None:

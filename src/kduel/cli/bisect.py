@@ -9,7 +9,7 @@ import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, BisectOptions, check_options, choose_method
 from kduel.cli.interrupt import ReportedInterrupt
-from kduel.cli.options import NamedPath, Number, limit_option, plot_option, quiet_option
+from kduel.cli.options import NamedPath, Number, Word, limit_option, plot_option, quiet_option
 from kduel.cli.stepwise import Stepwise
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")
-@click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1)
+@click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1, type=Word())
 @click.option(
     "--tree",
     type=NamedPath(file_okay=False, exists=True),

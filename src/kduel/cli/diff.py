@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from kduel.cli import completions
-from kduel.cli.options import NamedPath, format_option, output_option
+from kduel.cli.options import NamedPath, Word, format_option, output_option
 from kduel.cli.output import emit, emit_json
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -16,7 +16,12 @@ FORMATS = ("text", "markdown", "html", "json")
 
 @click.command("diff")
 @click.argument(
-    "runs", nargs=-1, required=True, metavar="RUN|RUN:CONTENDER...", shell_complete=completions.complete_runs
+    "runs",
+    nargs=-1,
+    required=True,
+    type=Word(),
+    metavar="RUN|RUN:CONTENDER...",
+    shell_complete=completions.complete_runs,
 )
 @format_option(*FORMATS)
 @output_option

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from kduel.cli.options import format_option
+from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
 from kduel.core.errors import HOST_LACKS
 
 
 @click.command("doctor")
-@click.argument("host", required=False, metavar="[HOST]")
+@click.argument("host", required=False, type=Word(), metavar="[HOST]")
 @format_option("text", "json")
 def command(host: str | None, form: str) -> None:
     """Check this host, or HOST over SSH, for conditions that bias or prevent measurement, with the remedy for each.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import NamedPath, plugin_option
+from kduel.cli.options import NamedPath, Word, plugin_option
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
@@ -25,7 +25,7 @@ class ImportCommand(click.Command):
 
 
 @click.command("import", cls=ImportCommand)
-@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME=FILE...")
+@click.argument("files", nargs=-1, required=True, type=Word(), metavar="FILE|NAME=FILE...")
 @click.option(
     "--out",
     required=True,

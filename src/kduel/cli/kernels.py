@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import format_option, offline_option
+from kduel.cli.options import Word, format_option, offline_option
 from kduel.cli.output import emit_json
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("kernels")
-@click.argument("words", nargs=-1, metavar="[WORD...]")
+@click.argument("words", nargs=-1, type=Word(), metavar="[WORD...]")
 @offline_option
 @format_option("text", "json")
 def command(words: tuple[str, ...], offline: bool, form: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kduel.cli.options import format_option
+from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
 from kduel.cli.terminal import bold
 from kduel.core.errors import InputError
@@ -22,7 +22,7 @@ KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "for
 
 @click.command("list")
 @click.argument("what", type=click.Choice(KINDS))
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, type=Word())
 @format_option("text", "json")
 def command(what: str, names: tuple[str, ...], form: str) -> None:
     """List all of a kind, or those with these names: benchmarks (with their parameters, choices and metrics; `kduel explain A B -b help` tells what the operations of

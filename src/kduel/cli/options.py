@@ -21,8 +21,20 @@ PLOTS = (".svg", ".png")
 
 if TYPE_CHECKING:
     PathType = click.ParamType[Path]
+    WordType = click.ParamType[str]
 else:
-    PathType = click.ParamType  # generic only in newer versions of click
+    PathType = WordType = click.ParamType  # generic only in newer versions of click
+
+
+class Word(WordType):
+    """Text that is not empty: an empty word comes from an unset variable of a shell."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "":
+            self.fail("It is empty, as an unset variable is.", param, ctx)
+        return str(value)
 
 
 class NamedPath(click.Path):
@@ -173,7 +185,9 @@ machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icoun
 
 def contender_arguments(name: str, metavar: str, *, required: bool = True) -> Callable[[F], F]:
     """Kernels, a study file or a run, completed by the shell."""
-    return click.argument(name, nargs=-1, required=required, metavar=metavar, shell_complete=complete_contenders)
+    return click.argument(
+        name, nargs=-1, required=required, type=Word(), metavar=metavar, shell_complete=complete_contenders
+    )
 
 
 def plugin_option(*names: str, kind: str, **settings: Any) -> Callable[[F], F]:
@@ -186,6 +200,7 @@ def suite_option(command: F) -> F:
     option: Callable[[F], F] = plugin_option(
         "--suite",
         kind="suites",
+        type=Word(),
         metavar="NAME",
         help="Benchmarks to run; `kduel list suites` shows all.  [default: quick; on the machine icount: exact-quick]",
     )

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, format_option, output_option
+from kduel.cli.options import NamedPath, Word, format_option, output_option
 from kduel.cli.output import emit, emit_json
 
 
 @click.command("query")
 @click.argument("place", type=NamedPath(), metavar="DIR|INDEX")
-@click.argument("question", required=False)
+@click.argument("question", required=False, type=Word())
 @click.option(
     "--series", metavar="BENCHMARK/METRIC", help="Export a metric over time as CSV for Apache Otava instead."
 )

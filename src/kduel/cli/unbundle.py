@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import quiet_option
+from kduel.cli.options import Word, quiet_option
 
 
 @click.command("unbundle")
-@click.argument("source", metavar="FILE|ADDRESS")
+@click.argument("source", type=Word(), metavar="FILE|ADDRESS")
 @click.option(
     "--sha256", default="", metavar="DIGEST", help="Take no other content: the SHA-256 that `kduel bundle` printed."
 )
