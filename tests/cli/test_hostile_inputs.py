@@ -133,6 +133,25 @@ def test_bytes_that_are_not_utf_8_are_told(call: Caller, words: tuple[str, ...])
     assert status == 2 and "not UTF-8" in said, said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "outside:old", "outside:new", "--benchmark", "redis\udcff"),
+        ("run", "outside:old", "outside:new", "--benchmark", "redis:test=\udcff"),
+        ("run", "outside:old", "outside:\udcff"),
+        ("run", "outside:old", "outside:new", "--machine", "qemu\udcff"),
+        ("run", "outside:old", "outside:new", "--blocks", "\udcff"),
+        ("list", "benchmarks", "redis\udcff"),
+        ("report", "run\udcff"),
+        ("kernels", "x\udcff"),
+        ("k\udcff",),
+    ],
+)
+def test_bytes_that_are_not_utf_8_are_shown_as_bytes(call: Caller, words: tuple[str, ...]) -> None:
+    status, said = call(*words)
+    assert status == 2 and "\\xff" in said and "udcff" not in said, said
+
+
 def test_the_study_itself_is_a_good_one(call: Caller) -> None:
     status, output = call.study(study())
     assert status == 3 and "not in the cache" in output, output

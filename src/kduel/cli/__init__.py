@@ -15,7 +15,7 @@ from kduel.cli.interrupt import Interrupt, is_interruption, was_reported
 from kduel.cli.stdout import NobodyReadsError, replace_stdout
 from kduel.cli.trouble import as_user_error
 from kduel.core.errors import INTERRUPTED, KduelError
-from kduel.core.text import printable
+from kduel.core.text import show_bytes
 
 GROUPS = {
     "Measure": {
@@ -130,9 +130,9 @@ def print_error(error: KduelError) -> None:
     """One paragraph on stderr: what happened, then what to do."""
     from kduel.cli.terminal import colour_text, say
 
-    say(f"{colour_text('kduel:', 'red')} {printable(error.message)}")
+    say(f"{colour_text('kduel:', 'red')} {show_bytes(error.message)}")
     if error.remedy:
-        say(printable(error.remedy))
+        say(show_bytes(error.remedy))
 
 
 def report_interruption(error: BaseException) -> None:
@@ -181,6 +181,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as wanted:
         status = wanted.exit_code
     except click.ClickException as error:
+        error.message = show_bytes(error.message)
         error.show()
         status = error.exit_code
     except KduelError as error:

@@ -52,9 +52,16 @@ def escape_invisible(character: str) -> str:
     if character.isspace():
         return " "
     code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # A byte that is not UTF-8, as Python holds it.
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def show_bytes(text: str) -> str:
+    """A message in which bytes that are not UTF-8 stand as \\xff, also where `repr` has made \\udcff of them."""
+    return re.sub(r"\\udc(?=[89a-f][0-9a-f])", r"\\x", printable(text))
 
 
 ASCII = str.maketrans(
