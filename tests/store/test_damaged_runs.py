@@ -3,6 +3,7 @@ the file, never in a traceback. One damage at a time, so that the file named is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
@@ -119,3 +120,45 @@ def test_a_sparse_file_of_any_size_is_not_read_whole(
         said = ended_well((*words, run), capsys)
         assert "TRACEBACK" not in said, (words, said)
         assert said == "ok" or path.name in said or words == ("verify",), (words, said)
+
+
+FORGED = "x\nkduel: nothing was changed"
+
+
+def forge(run: Path, what: str) -> None:
+    """Put a line of our own into a name of the run."""
+    trial = min((run / "trials").iterdir())
+    path, key = {"plan": (run / "plan.jsonl", "contender"), "lock": (run / "lock.json", "kduel")}.get(
+        what, (trial / "trial.json", what)
+    )
+    if what == "directory":
+        trial.rename(trial.with_name(FORGED))
+    elif what == "plan":
+        first, *rest = path.read_text().splitlines()
+        path.write_text("\n".join([json.dumps(json.loads(first) | {key: FORGED}), *rest]))
+    elif what in ("name", "label"):
+        found = json.loads((run / "lock.json").read_text())
+        found["contenders" if what == "name" else "steps"][0][what] = FORGED
+        (run / "lock.json").write_text(json.dumps(found))
+    else:
+        found = json.loads(path.read_text()) | {key: FORGED} | ({"schema": 77} if what == "lock" else {})
+        path.write_text(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    "what", ["id", "contender", "member", "status", "started\n", "lock", "name", "label", "plan", "directory"]
+)
+def test_a_name_in_a_run_cannot_forge_a_line(
+    unpack: Callable[[str], Path], capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    run = unpack("icount")
+    forge(run, what)
+    said = ""
+    for words in (("report",), ("diff",), ("verify",), ("status",), ("resume", "--offline")):
+        with contextlib.suppress(KduelError, SystemExit):
+            command.main([*words, str(run)], standalone_mode=False)
+        shown = capsys.readouterr().out
+        message = ended_well((*words, run), capsys)
+        assert "TRACEBACK" not in message and "\nkduel: nothing" not in shown + message, (words, shown, message)
+        said += shown + message
+    assert "nothing was changed" in said or what == "started\n", said

@@ -33,6 +33,12 @@ def visible(text: object, longest: int = LONGEST) -> str:
     return "".join(escape_invisible(character) for character in line)
 
 
+def check_names(*names: str) -> None:
+    """Raises ValueError for a name that could end or hide the line of a message."""
+    if wrong := next((name for name in names if not name.isprintable()), None):
+        raise ValueError(f"{visible(repr(wrong), 80)} is no name: it has invisible characters")
+
+
 def printable(text: str) -> str:
     """Text of several lines in which nothing is hidden, for messages: line ends and tabs stay, and it is not cut."""
     if text.isprintable():

@@ -18,6 +18,7 @@ from kduel.core.editions import EDITION
 from kduel.core.errors import InputError, cannot_read
 from kduel.core.experiment import Bound, Contender, Design, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import OTHER_WORK, HostStep
+from kduel.core.text import check_names, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
 from kduel.study.file import Blocks, HostTable, StudyHeader, parse_study
@@ -153,6 +154,7 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
         return [member.name for member in self.fleet.members] if self.fleet else []
 
     def __post_init__(self) -> None:
+        check_names(*(one.name for one in self.contenders), *(one.label for one in self.steps), *self.hosts)
         if len(self.kernels) != len(self.contenders):
             raise ValueError(f"{len(self.contenders)} contenders have {len(self.kernels)} kernels")
 
@@ -188,6 +190,7 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """The member of the fleet that it ran on; empty where the run has one machine."""
 
     def __post_init__(self) -> None:
+        check_names(self.id, self.contender, self.member)
         if (self.status == "void") != (self.void is not None):
             raise ValueError(
                 f"the status is {self.status}, and there is {(self.void and self.void.code) or 'no reason'}"
@@ -287,17 +290,21 @@ def read_document(path: Path, kind: type[Typed], schema: int) -> Typed:
     found = read_json(path, Table)
     version = found.get("schema")
     if version != schema and isinstance(version, int) and not isinstance(version, bool):
-        writer = f"KDuel {found['kduel']}" if isinstance(found.get("kduel"), str) else "another version of KDuel"
+        writer = (
+            f"KDuel {visible(found['kduel'], 40)}"
+            if isinstance(found.get("kduel"), str)
+            else "another version of KDuel"
+        )
         raise InputError(
-            f"{path} has schema {version} and was written by {writer[:40]}; this is {full_version()}, which reads schema {schema}",
+            f"{path} has schema {version} and was written by {writer}; this is {full_version()}, which reads schema {schema}",
             "Install the version that wrote it.",
         )
     if version != schema:
-        raise InputError(f"{path}: schema is {str(version)[:40]!r}, not {schema}", RESTORE)
+        raise InputError(f"{path}: schema is {visible(version, 40)!r}, not {schema}", RESTORE)
     try:
         return msgspec.convert(found, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {error}", RESTORE) from error
+        raise InputError(f"{path}: {visible(error)}", RESTORE) from error
 
 
 def read_json(path: Path, kind: Any) -> Any:
@@ -308,4 +315,4 @@ def read_json(path: Path, kind: Any) -> Any:
     except OSError as error:
         raise cannot_read(path, error, "Restore it from a copy of the run.") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: {error}", RESTORE) from error
+        raise InputError(f"{path}: {visible(error)}", RESTORE) from error

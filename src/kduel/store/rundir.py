@@ -24,6 +24,7 @@ import msgspec
 from kduel.core.errors import InputError, cannot_read, os_errors
 from kduel.core.regular_files import check_no_special_files, remove_special_files
 from kduel.core.temporary import ordinary_mode
+from kduel.core.text import check_names, visible
 from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
 from kduel.store.manifest import RUN_FILES, write_manifest
@@ -291,7 +292,7 @@ class RunDir:
             try:
                 planned.append(decode(line))
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                raise InputError(f"{path}, line {number}: {error}", RESTORE) from error
+                raise InputError(f"{path}, line {number}: {visible(error)}", RESTORE) from error
         return planned
 
     def records(self) -> list[TrialRecord]:
@@ -301,9 +302,13 @@ class RunDir:
     def names(self) -> list[str]:
         """The names of the trials that are there, in no order. Raises InputError."""
         try:
-            return [path.name for path in entries(self.trials) if not path.name.startswith(".")]
+            names = [path.name for path in entries(self.trials) if not path.name.startswith(".")]
+            check_names(*names)
         except OSError as error:
             raise cannot_read(self.trials, error, RESTORE) from error
+        except ValueError as error:
+            raise InputError(f"{self.trials}: {error}", RESTORE) from error
+        return names
 
     def record(self, name: str) -> TrialRecord:
         """One of them. Raises InputError where it is damaged, or a copy of another."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kduel.core.editions import EDITION
 from kduel.core.experiment import Contender
+from kduel.core.text import check_names
 from kduel.study.load import Study
 from kduel.study.orders import orders, reversed_orders, shuffle
 
@@ -29,6 +30,9 @@ class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What the block's trials draw from, such as the conditions under which they count; the same for all arms."""
     host: str = ""
     """The member of the fleet that runs the whole block; empty where a run has one machine."""
+
+    def __post_init__(self) -> None:
+        check_names(self.id, self.contender, self.host)
 
 
 def same_boot(contender: Contender) -> tuple[str, str, str]:
