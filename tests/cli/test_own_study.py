@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kduel.cli.advice import as_words
 from kduel.cli.own_study import own_study
 from kduel.study.file import parse_study
 from kduel.study.steps import read_steps
@@ -97,6 +98,45 @@ def test_benchmarks_are_named_with_what_decides(words: list[str], machine: str, 
 def test_a_dry_run_refuses_what_the_run_would(kduel) -> None:
     done = kduel("run", "outside:old", "outside:new", "--dry-run", "-b", "redis-get", "--machine", "qemu")
     assert done.returncode == 2 and "Give --machine icount" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-b", "redis", "-b", "redis"], "a label of its own: --benchmark NAME:label=LABEL."),
+        (["-b", "redis:slices=x"], "Give --benchmark NAME, and --benchmark NAME:primary=METRIC."),
+        (["-b", "redis:label=a/b"], "Give --benchmark NAME:label=LABEL of at most"),
+        (["-b", "redis-get", "--machine", "qemu"], "or --benchmark NAME:mode=time."),
+        (["-b", "kernel-size", "--machine", "qemu"], "Give --machine build; or leave the step out."),
+    ],
+)  # fmt: skip
+def test_advice_is_in_the_form_in_which_the_user_writes(kduel, words: list[str], said: str) -> None:
+    done = kduel("run", "outside:old", "outside:new", "--dry-run", *words)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert " = " not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("remedy", "words"),
+    [
+        ('write kernel = "installed:RELEASE"; or use boot = "kexec".', "write installed:RELEASE; or use --machine KIND:boot=kexec."),
+        ('Give [machine] node = "NAME", or several.', "Give --machine KIND:node=NAME, or several."),
+        ('Add scheduler = "scx_...".', "Add KERNEL,scheduler=scx_...."),
+        ('write unit = "load" in [blocks].', 'write unit = "load" in [blocks]. That takes a study file: `kduel init` writes one.'),
+        ("Allow more, with slices = 4.", "Allow more, with --benchmark NAME:slices=4."),
+    ],
+)  # fmt: skip
+def test_a_setting_is_advised_where_the_command_line_has_it(remedy: str, words: str) -> None:
+    assert as_words(remedy) == words
+
+
+def test_a_study_file_is_advised_in_toml(kduel, tmp_path: Path) -> None:
+    (tmp_path / "twice.toml").write_text(
+        '[study]\nname = "a"\n[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n'
+        + 2 * '[[benchmark]]\nuse = "redis"\n'
+    )
+    done = kduel("run", tmp_path / "twice.toml", "--dry-run")
+    assert done.returncode == 2 and 'label = "..."' in done.stderr, done.stderr
 
 
 SWEEP = ["outside:old", "outside:new", "--dry-run", "-b", "redis:size=10", "--sweep"]

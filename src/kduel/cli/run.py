@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kduel.cli.advice import advise_in_words
 from kduel.cli.exact_first import exact_first_option
 from kduel.cli.execute import RunRequest, carry_out, describe_plan
 from kduel.cli.futility import Choice, futility_option
@@ -88,6 +89,7 @@ from kduel.core.errors import InputError
 @fail_on_option
 @notify_option
 @quiet_option
+@advise_in_words
 def command(
     contenders: tuple[str, ...],
     suite: str | None,

@@ -214,7 +214,7 @@ def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
         if chosen.only_on not in ("", kind.name):
             raise InputError(
                 f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
-                f'Give kind = "{chosen.only_on}" in [machine], or --machine {chosen.only_on}; or leave the step out.',
+                f"Give --machine {chosen.only_on}; or leave the step out.",
             )
 
 

@@ -1,0 +1,66 @@
+"""Advice in the form in which the user writes: what a study file has as TOML, in the words of a command line."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kduel.cli.named_study import is_study_file
+from kduel.core.errors import InputError
+from kduel.study.contenders import SETTINGS
+from kduel.study.file import BenchmarkTable
+
+F = TypeVar("F", bound=Callable[..., None])
+IN_FILES = re.compile(r"\[(study|settle|blocks|host|design|bound)\]|\[\[(contender|factor)\]\]|\bname = ")
+"""What only a study file can say."""
+SETTING = re.compile(
+    r"(?:\[machine\] )?\b(?P<key>[a-z_]+) = (?P<value>\"[^\"]*\"|\[\"[^\]]*\]|\w[\w.]*)(?: in \[machine\]| in (?:the|a) study)?"
+)
+
+
+def advise_in_words(command: F) -> F:
+    """Decorator of a command whose `contenders` are words, or one study file: its errors advise in the same form."""
+
+    @functools.wraps(command)
+    def advising(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except InputError as error:
+            if not is_study_file(options["contenders"]):
+                error.remedy = as_words(error.remedy)
+            raise
+
+    return advising  # type: ignore[return-value]
+
+
+def as_words(remedy: str) -> str:
+    """A remedy with `--benchmark NAME:label=LABEL` in place of `label = "..."`; one that only a study file can follow says how
+    to get one."""
+    if IN_FILES.search(remedy):
+        return f"{remedy} That takes a study file: `kduel init` writes one."
+    return (
+        SETTING.sub(setting_in_words, remedy)
+        .replace("[[benchmark]]", "the benchmark")
+        .replace("[machine]", "--machine")
+    )
+
+
+def setting_in_words(found: re.Match[str]) -> str:
+    """One setting as a word."""
+    from kduel.core.plugins import plugins
+
+    key, value = found["key"], found["value"].strip('["').split('"')[0].rstrip("]")
+    value = key.upper() if value == "..." else value
+    if key == "kernel":
+        return value
+    if key == "kind":
+        return f"--machine {value}"
+    if key == "use":
+        return f"--benchmark {value}"
+    if key in SETTINGS:
+        return f"KERNEL,{key}={value}"
+    of_machines = {name for kind in plugins("machines").values() for name in kind.Settings.__struct_fields__}
+    of_machine = key in of_machines and key not in BenchmarkTable.__struct_fields__
+    return f"{'--machine KIND' if of_machine else '--benchmark NAME'}:{key}={value}"
