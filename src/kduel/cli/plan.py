@@ -83,10 +83,11 @@ def command(
         rule, read = Rule(), read_pilot(pilot)
         samples, iterations = read.samples, read.iterations
     measured = max((len(table.blocks) for table in samples), default=0)
-    rule = adjust_rule(rule, delta, alpha, measured)
+    own = with_settings(rule, delta, alpha)
+    rule = adjust_rule(own, measured)
     chosen = choose_metrics(samples, keys)
     share = split(chosen, rule)
-    costs, silent = estimate_costs(chosen, rule, share, block_seconds)
+    costs, silent = estimate_costs(chosen, rule, own, share, block_seconds)
     tables = [table.key for table in chosen if table.key in iterations]
     found = [
         divide(key, list(iterations[key].values()), rule, share, boot_seconds, iteration_seconds) for key in tables
@@ -140,15 +141,22 @@ def times_of(trials: list[TrialRecord], labels: dict[str, list[str]]) -> Times |
     return Times(boot=mean(one.seconds for one in recorded) - cut, slices=slices)
 
 
-def adjust_rule(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
-    """The rule with the command line's settings and interim analyses as usual. Raises InputError."""
-    from kduel.judge.verdict.rule import Rule
+def with_settings(rule: Rule, delta: float | None, alpha: float | None) -> Rule:
+    """The run's own rule with the command line's settings. Raises InputError."""
+    import msgspec
 
-    return Rule(
+    return msgspec.structs.replace(
+        rule,
         delta_pct=rule.delta_pct if delta is None else delta,
         alpha=rule.alpha if alpha is None else alpha,
-        max_blocks=max(rule.max_blocks, Rule().max_blocks, measured),
     )
+
+
+def adjust_rule(own: Rule, measured: int) -> Rule:
+    """The rule of a coming run: the present edition, with interim analyses as usual."""
+    from kduel.judge.verdict.rule import Rule
+
+    return Rule(delta_pct=own.delta_pct, alpha=own.alpha, max_blocks=max(own.max_blocks, Rule().max_blocks, measured))
 
 
 def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
@@ -167,19 +175,20 @@ def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Sample
 
 
 def estimate_costs(
-    chosen: list[Samples], rule: Rule, share: float, block_seconds: float | None
+    chosen: list[Samples], rule: Rule, own: Rule, share: float, block_seconds: float | None
 ) -> tuple[list[VerdictCost], list[str]]:
-    """The cost of each metric, and the names of those without an estimate. Raises InputError where none has one."""
+    """The cost of each metric, and the names of those without an estimate. `own` is the rule of the pilot's own reports, which
+    state what it takes "as measured". Raises InputError where none has one."""
     from kduel.judge.verdict.comparison import compare
     from kduel.judge.verdict.judge import assess_primary
     from kduel.judge.verdict.sample_size import cost
 
     costs: list[VerdictCost] = []
     silent: list[str] = []
-    for c in compare(chosen, rule):
+    for c, as_reported in zip(compare(chosen, rule), compare(chosen, own), strict=True):
         found = cost(c, share, block_seconds)
-        if found is not None and found.paired and (more := assess_primary(c, share).more) is not None:
-            found.seen_effect = len(c.blocks) + more
+        if found is not None and found.paired and (more := assess_primary(as_reported, share).more) is not None:
+            found.seen_effect = len(as_reported.blocks) + more
         if found is None:
             silent.append(f"{c.table.key}, {c.contender}")
         else:
@@ -227,7 +236,8 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
     lines.append(
-        '"As measured": if effect and spread stay as in the pilot, which is what reports state; - if it is decided.'
+        '"As measured": blocks in all, if effect and spread stay as in the pilot, by its own analyses; reports state how many '
+        "more these are. - if it is decided."
     )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
     lines.append(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from factor_cells import simulate_cells
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP, make_factor_run, with_interaction
 from msgspec import structs
 
-from kduel.cli import main
+from kduel.cli import kduel, main
 from kduel.core.experiment import Factor, StepCell
 from kduel.core.metric_results import EffectResult
 from kduel.judge.evaluate import judge_run
@@ -37,6 +39,10 @@ def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
     assert effect(results.effects, "kernel: installed-new at thp=always").result.verdict == "equivalent"
     assert effect(results.effects, "kernel × size: 2").result.verdict == "equivalent"
     assert "only at thp=never" in results.headlines[0].text
+    short = judge_run(
+        make_factor_run(tmp_path / "short", HEAD + KERNELS + THP + SIZE + JOB, with_interaction, blocks=3)
+    )
+    assert "undecided: too few trials for a verdict on installed-new against installed-old" in short.headlines[0].text
     assert results.gating == [one.result for one in results.effects]
     assert all(metric.role == "exploratory" for metric in results.metrics)
     # With the average and the interaction open, what holds at a level is said all the same.
@@ -49,9 +55,27 @@ def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
     ]
     average = effect(results.effects, "kernel: installed-new")
     main_effect = structs.replace(average, result=structs.replace(average.result, verdict="undecided"))
-    said = sentence_of(main_effect, [main_effect, *group])
+    said = sentence_of(main_effect, [main_effect, *group], 5)
     assert said.startswith("undecided on average; installed-new is slower ("), said
     assert " at thp=never, " in said and "thp=always" not in said, said
+
+
+@pytest.mark.parametrize("fixed", [12, None])
+def test_plan_and_report_state_the_same_number_of_blocks(tmp_path: Path, fixed: int | None) -> None:
+    """A run with one analysis takes fewer blocks than one that is analysed on the way."""
+
+    def noisy(_: dict[str, str], draw: np.random.Generator) -> float:
+        return 10 * math.exp(0.012 * draw.normal())
+
+    run = make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + JOB + COMMAND, noisy)
+    lock = json.loads((run / "lock.json").read_text())
+    lock["blocks"] |= {"fixed": fixed, "max": 12}
+    (run / "lock.json").write_text(json.dumps(lock))
+    reported = [one.result.blocks_more for one in judge_run(run).effects]
+    done = CliRunner().invoke(kduel, ["plan", str(run), "--format", "json"], catch_exceptions=False)
+    planned = [cost["seen_effect"] for cost in json.loads(done.stdout)["costs"]]
+    assert any(reported)
+    assert planned == [None if more is None else 12 + more for more in reported]
 
 
 def test_a_block_with_a_void_cell_counts_only_for_effects_without_that_cell(tmp_path: Path) -> None:
