@@ -38,7 +38,7 @@ HEADLINES = {
     "published": ["linux-6.6.0 differs from linux-4.19.309 in 1 of 5 metrics"],
     "simulated": ["debian-6.12 is faster than debian-6.1 in 1 of 3 primary metrics, and slower in 1"],
     "undecided": ["Undecided: this run cannot distinguish debian-6.12 from debian-6.1"],
-    "single": ["Undecided: this run cannot distinguish debian-6.12 from debian-6.1"],
+    "single": ["Undecided: too few trials for a verdict on debian-6.12 against debian-6.1"],
     "exact": ["patched takes fewer instructions than parent in 1 of 4 primary metrics, and more in 1"],
     "empty": ["Nothing was measured on both debian-6.12 and debian-6.1"],
 }
@@ -77,6 +77,21 @@ def metric(verdict: Verdict, effect_pct: float = 3.0, *, small: bool = False, be
 )
 def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
     assert headline(metrics, "a", "b", "metric", 1.0) == said
+
+
+def test_too_few_trials_are_not_called_no_difference_seen() -> None:
+    for low, enough in (
+        (-2.0, "this run cannot distinguish b from a"),
+        (1.0, "the requirements of a verdict on b against a are not met"),
+    ):
+        made = metric("undecided")
+        made.n, made.ci_low_pct, made.ci_high_pct = 5, low, 5.0
+        assert headline([made], "a", "b", "metric", 1.0, fewest=5) == f"Undecided: {enough}"
+        made.n = 4
+        assert (
+            headline([made], "a", "b", "metric", 1.0, fewest=5)
+            == "Undecided: too few trials for a verdict on b against a"
+        )
 
 
 def test_by_a_clock_that_counts_instructions_nothing_is_simply_faster() -> None:

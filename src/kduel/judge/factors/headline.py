@@ -9,7 +9,8 @@ from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import visible
 from kduel.judge.factors.contrasts import level_name
-from kduel.judge.verdict.headline import SAME, shows_difference
+from kduel.judge.verdict.headline import SAME, shows_difference, undecided_text
+from kduel.judge.verdict.rule import gating_rule
 
 Group = tuple[str, str]
 """A benchmark, or the family of those that differ in factors alone, and its metric."""
@@ -25,11 +26,12 @@ def by_metric(results: Results) -> dict[Group, list[EffectResult]]:
 
 def factor_headlines(results: Results) -> list[Headline]:
     """A sentence for each metric and each level of the first factor against its reference; none for a study without factors."""
+    fewest = gating_rule(results).fewest
     return [
         Headline(
             baseline=main.references[0],
             contender=main.levels[0],
-            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group)}", 2000),
+            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group, fewest)}", 2000),
         )
         for (benchmark, metric), group in by_metric(results).items()
         for main in subjects(group)
@@ -41,7 +43,7 @@ def subjects(group: Sequence[EffectResult]) -> list[EffectResult]:
     return [one for one in group if one.kind == "main" and one.factors == group[0].factors]
 
 
-def sentence_of(main: EffectResult, group: Sequence[EffectResult]) -> str:
+def sentence_of(main: EffectResult, group: Sequence[EffectResult], fewest: int) -> str:
     """Sentence about how one level of the first factor compares, and on what that depends. Only what has a verdict is claimed."""
     subject, level, reference = main.factors[0], main.levels[0], main.references[0]
     others = [
@@ -60,7 +62,7 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult]) -> str:
             )
             for name in depending
         )
-    said = compare_in_words(pair, main.result)
+    said = compare_in_words(pair, main.result, fewest)
     open_ones = [
         name
         for name in factors
@@ -111,12 +113,12 @@ def verdict_word(result: MetricResult) -> str:
     )
 
 
-def compare_in_words(pair: tuple[str, str], result: MetricResult) -> str:
-    """`debian-6.12 is slower than debian-6.1 (+4.1 %)`."""
+def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 1) -> str:
+    """`debian-6.12 is slower than debian-6.1 (+4.1 %)`. `fewest`: how many pairs a verdict takes."""
     if not result.n:
         return f"nothing was measured on all cells of {pair[0]} and {pair[1]}"
     if result.verdict == "undecided":
-        return f"undecided: this run cannot distinguish {pair[0]} from {pair[1]}"
+        return f"undecided: {undecided_text([result], pair[1], pair[0], fewest)}"
     if not matters(result):
         return f"{pair[0]} and {pair[1]} are equivalent"
     if result.verdict == "different":

@@ -9,6 +9,7 @@ from kduel.core.format import effect_numbers, plain_number, share_text
 from kduel.core.metric_results import SHARED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
+from kduel.judge.verdict.rule import gating_rule
 
 SAME = ("equivalent", "equal")
 CONDITIONS = "conditions that should not matter"
@@ -57,7 +58,15 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
     primary = [m for m in mine if m.role == "primary"]
     kind = "primary metric" if primary else "metric"
     names = visible(baseline, 200), visible(contender, 200)
-    said = headline(primary or mine, *names, kind, results.study.delta, virtual=results.machine.exact)
+    rule = gating_rule(results)
+    said = headline(
+        primary or mine,
+        *names,
+        kind,
+        results.study.delta,
+        virtual=results.machine.exact,
+        fewest=(rule if primary else rule.for_exploring()).fewest,
+    )
     return said + disagreement(primary or mine, kind)
 
 
@@ -69,8 +78,10 @@ def headline(
     delta: float | None,
     *,
     virtual: bool = False,
+    fewest: int = 1,
 ) -> str:
-    """The sentence on which one is faster, without a number too many. `virtual`: by a clock that counts instructions."""
+    """The sentence on which one is faster, without a number too many. `virtual`: by a clock that counts instructions;
+    `fewest`: how many pairs a verdict takes."""
     if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
     if all(m.by_harness for m in metrics if m.n):
@@ -121,9 +132,16 @@ def headline(
         return f"None of {total} differs robustly between {contender} and {baseline}: {open_ones(metrics)}"
     if any(m.contradicted for m in metrics):
         return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
+    return f"Undecided: {undecided_text(metrics, baseline, contender, fewest)}{former_verdicts(metrics)}"
+
+
+def undecided_text(metrics: Sequence[MetricResult], baseline: str, contender: str, fewest: int) -> str:
+    """Clause on why nothing is decided: too little was measured, or enough for a verdict, and no difference was seen."""
+    if all(m.n < fewest and m.scale != "exact" for m in metrics):
+        return f"too few trials for a verdict on {contender} against {baseline}"
     if any(excludes_zero(m) for m in metrics):
-        return f"Undecided: the requirements of a verdict on {contender} against {baseline} are not met{former_verdicts(metrics)}"
-    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former_verdicts(metrics)}"
+        return f"the requirements of a verdict on {contender} against {baseline} are not met"
+    return f"this run cannot distinguish {contender} from {baseline}"
 
 
 def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
