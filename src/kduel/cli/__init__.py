@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as wanted:
         status = wanted.exit_code
     except click.ClickException as error:
-        error.message = show_bytes(error.message)
+        vars(error)["message"] = show_bytes(error.message)
         error.show()
         status = error.exit_code
     except KduelError as error:

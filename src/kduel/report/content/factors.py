@@ -23,6 +23,7 @@ from kduel.judge.factors.headline import (
     subjects,
     verdict_word,
 )
+from kduel.judge.verdict.rule import gating_rule
 
 LINES_OF_CELLS = 16
 
@@ -65,10 +66,11 @@ def row_name(one: EffectResult, effects: Sequence[EffectResult]) -> str:
 
 def factor_groups(results: Results) -> list[FactorGroup]:
     """A group for each metric that has effects; none for a study without factors."""
+    fewest = gating_rule(results).fewest
     return [
         FactorGroup(
             group=group,
-            headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects) for main in subjects(effects))}",
+            headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects, fewest) for main in subjects(effects))}",
             effects=effects,
             cells=cells,
             told=[
