@@ -56,3 +56,17 @@ def test_an_old_run_is_continued(kduel, unpack: Callable[[str], Path]):
     assert (run / "plan.jsonl").read_bytes() == plan
     found = json.loads((run / "results.json").read_text())
     assert {tuple(metric["values"]["outside-old"]) for metric in found["metrics"]} == {(5, 5, 5), (6, 6, 6)}
+
+
+def test_a_step_that_this_version_does_not_know_is_told_with_its_file(kduel, unpack: Callable[[str], Path]):
+    """Requests and parameters were renamed before."""
+    run = unpack("icount")
+    lock = json.loads((run / "lock.json").read_text())
+    lock["steps"][0] |= {"benchmark": "request", "parameters": {"application": "nginx-keep-alive"}}
+    (run / "lock.json").write_text(json.dumps(lock))
+    for words in (["report", run], ["diff", run], ["plan", run]):
+        done = kduel(*words)
+        assert done.returncode == 2 and "lock.json: the step null-call-50x is not one of this version" in done.stderr
+        assert "'nginx-keep-alive' is not possible" in done.stderr and "with the version that made it" in done.stderr
+    # Its files can be checked all the same.
+    assert "2 trials checked" in kduel("verify", run).stdout

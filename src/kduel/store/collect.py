@@ -18,7 +18,7 @@ from kduel.core.samples import Details, Samples, StepResult, within_reason
 from kduel.core.slices import ALL, SliceValue, interleave, plain_mean, reduce_slices, slice_label
 from kduel.core.untrusted import MalformedError, decode, read
 from kduel.core.void_codes import never_began
-from kduel.store.documents import Lock, TrialRecord
+from kduel.store.documents import Lock, TrialRecord, check_steps
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 from kduel.study.file import Blocks
@@ -190,6 +190,8 @@ class Collector:
     def __init__(self, run: RunDir, lock: Lock, prepared: PreparedSteps | None = None) -> None:
         self.run = run
         self.names = [contender.name for contender in lock.contenders]
+        if prepared is None:
+            check_steps(lock, run.path / "lock.json")
         self.prepared = prepared or PreparedSteps(lock.steps, lock.blocks)
         self.blocks: list[int] = []
         self.found: dict[tuple[int, str], TrialRecord] = {}

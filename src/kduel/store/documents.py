@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from kduel.benchmarks import benchmark
 from kduel.core.editions import EDITION
 from kduel.core.errors import InputError, cannot_read
 from kduel.core.experiment import Bound, Contender, Design, MachineRecord, Settle, Step, TrialStatus, Void
@@ -275,6 +276,19 @@ def read_lock(path: Path) -> Lock:
         if not names or len(set(names)) < len(names):
             raise InputError(f"{path}: the {what} are {', '.join(names) or 'none'}", RESTORE)
     return lock
+
+
+def check_steps(lock: Lock, path: Path) -> None:
+    """Raises InputError naming the file where this version does not know a benchmark or a parameter of a step."""
+    for step in lock.steps:
+        try:
+            benchmark(step.benchmark).read_parameters(step.parameters)
+        except InputError as error:
+            raise InputError(
+                f"{path}: the step {step.label} is not one of this version ({full_version()}): {visible(error.message)}",
+                f"Read the run with the version that made it (KDuel {visible(lock.kduel, 40)}), or with the plug-in that "
+                "measured it; if the file was changed, restore it from a copy of the run.",
+            ) from error
 
 
 def read_trial(path: Path) -> TrialRecord:
