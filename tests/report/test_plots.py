@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from examples import ALL, hostile, published, simulated
 
+from kduel.core.metric_results import MetricResult
 from kduel.core.text import visible
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
@@ -87,6 +88,34 @@ def test_forest_begins_at_minus_100_per_cent_at_most() -> None:
     limit = plots.forest_limit(narrow, 1.0)
     drawn = plots.forest(narrow, 1.0, plots.PICTURE, 400)
     assert drawn["layer"][0]["encoding"]["x"]["scale"]["domain"] == [-limit, limit]
+
+
+def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen() -> None:
+    from msgspec.structs import replace
+
+    from kduel.report.plots.intervals import intervals
+
+    made = published().metrics[0]
+
+    def around(change: float) -> MetricResult:
+        return replace(
+            made, verdict="faster", effect_pct=change, ci_low_pct=change - 1, ci_high_pct=change + 1, conditions=[]
+        )
+
+    small = intervals([around(3.0), around(-40.0)], 1.0, "axis")
+    assert small is not None and small.unit == "%" and small.scale.share(0) == 0.5
+    large = intervals([around(3.0), around(900.0), around(-80.0)], 1.0, "axis")
+    assert large is not None and large.unit == "%, logarithmic"
+    share = large.scale.share
+    # As far to the left as to the right; on a linear axis +3 % would be 0.3 % of the way.
+    assert share(0) == pytest.approx(0.5) and share(100) - share(0) == pytest.approx(share(0) - share(-50))
+    assert share(900) < 1 and share(3) - share(0) > 0.005
+    drawn = large.axis()
+    assert all(f">{text}<" in drawn for text in ("0", "+100", "−50", "+400", "−80"))
+    assert "◂" not in large.row(around(-80.0), "worse") and "▸" not in large.row(around(900.0), "better")
+    # Beyond a hundred times as much there is an arrow.
+    farthest = intervals([around(3.0), around(50_000.0)], 1.0, "axis")
+    assert farthest is not None and "▸" in farthest.row(around(50_000.0), "better")
 
 
 def test_forest_keeps_the_decided_ones_of_many() -> None:

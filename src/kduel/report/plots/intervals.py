@@ -16,6 +16,26 @@ FARTHEST = 150.0
 """Per cent: beyond it a change is drawn as an arrow, lest it squeeze all others to the zero line."""
 
 
+LARGE = 100.0
+"""Per cent: an axis that goes farther is logarithmic, lest small changes vanish beside a threefold one."""
+FARTHEST_RATIO = 9900.0
+"""Per cent, a hundred times as much: the end of a logarithmic axis at most."""
+
+
+class Ratios(Scale, frozen=True):
+    """Changes in per cent, placed by the logarithm of the ratio: twice as much is as far from 0 as half as much."""
+
+    def share(self, value: float) -> float:
+        low, high, value = (math.log(max(1 + one / 100, 1e-9)) for one in (self.low, self.high, value))
+        return (value - low) / (high - low)
+
+    def ticks(self, about: int) -> list[float]:
+        """A half and the double, a fifth and so on; powers of ten where there are many."""
+        steps = [ratio for ratio in (2, 5, 10, 20, 50, 100) if 100 * (ratio - 1) <= self.high]
+        ratios = [ratio for ratio in steps if ratio in (10, 100)] if len(steps) >= about else steps
+        return sorted([0.0, *(100.0 * (r - 1) for r in ratios), *(100.0 * (1 / r - 1) for r in ratios)])
+
+
 class Intervals(Struct, frozen=True):
     """The axis that the rows of a table share. `delta` is the smallest effect of interest, in per cent."""
 
@@ -23,6 +43,11 @@ class Intervals(Struct, frozen=True):
     delta: float
     name: str
     """What the page calls the background of its rows."""
+
+    @property
+    def unit(self) -> str:
+        """Unit of the axis for the head of its column."""
+        return "%, logarithmic" if isinstance(self.scale, Ratios) else "%"
 
     def row(self, metric: MetricResult, tone: str) -> Markup:
         """One effect with its interval in its tone, or a dot for each condition; empty where there is none in per cent."""
@@ -70,21 +95,28 @@ def cell(drawn: Markup, tone: str = "") -> Markup:
 
 def intervals(metrics: Sequence[MetricResult], delta: float, name: str) -> Intervals | None:
     """The axis of the metrics, called `name` in its page, or None where none has an interval in per cent."""
-    reaches = [
-        (max(abs(span[0]), abs(span[2])), metric.decided)
-        for metric in metrics
-        if (span := bounds(metric)) is not None
-    ]
-    if not reaches:
+    spans = [(span[0], span[2], metric.decided) for metric in metrics if (span := bounds(metric)) is not None]
+    if not spans:
         return None
-    limit = axis_end(reaches, delta)
-    return Intervals(scale=Scale(low=beginning(limit), high=limit), delta=delta, name=name)
+    limit = axis_end([(max(abs(low), abs(high)), sure) for low, high, sure in spans], delta)
+    scale = Scale(low=beginning(limit), high=limit)
+    if limit > LARGE:
+        limit = axis_end(
+            [(max(ratio_reach(low), ratio_reach(high)), sure) for low, high, sure in spans], delta, FARTHEST_RATIO
+        )
+        scale = Ratios(low=100 * (1 / (1 + limit / 100) - 1), high=limit)
+    return Intervals(scale=scale, delta=delta, name=name)
 
 
-def axis_end(reaches: list[tuple[float, bool]], delta: float) -> float:
-    """End of an axis, in per cent: far enough for all decided intervals, and not so far that a very wide one squeezes the
+def ratio_reach(change: float) -> float:
+    """The change, or its inverse where it is negative: -50 % reaches as far as +100 %."""
+    return change if change >= 0 else 100 * (1 / (1 + change / 100) - 1) if change > -100 else math.inf
+
+
+def axis_end(reaches: list[tuple[float, bool]], delta: float, farthest: float = FARTHEST) -> float:
+    """End of an axis, in per cent, `farthest` at most: far enough for all decided intervals, and not so far that a very wide one squeezes the
     others. A reach is how far an interval goes from 0, and whether it is decided."""
     far = sorted(reach for reach, _ in reaches if math.isfinite(reach))
     typical = far[len(far) // 2] if far else 0.0
-    wanted = min(FARTHEST, max([*(reach for reach, sure in reaches if sure), 1.5 * typical, 0.0]))
+    wanted = min(farthest, max([*(reach for reach, sure in reaches if sure), 1.5 * typical, 0.0]))
     return 1.05 * max(2.5 * delta, min(wanted, max(far, default=0.0)))
