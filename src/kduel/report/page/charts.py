@@ -14,6 +14,9 @@ from kduel.report.content.host import drawn_figure, figures
 from kduel.report.content.notes import key
 from kduel.report.plots import trials as drawn
 
+MOST_SLICES_OF_PAGE = 3000
+"""Slices that the charts of all metrics together draw one by one; of more, neighbours are drawn as one."""
+
 
 class MetricGroup(Struct, kw_only=True):
     """One metric with its result for each contender. `values` runs parallel to the run's contenders and blocks."""
@@ -89,20 +92,31 @@ class Charts:
 
     def slices(self, group: MetricGroup) -> Markup:
         """Each slice of a metric by its time in the trial."""
-        found = self.slice_dots(group)
+        found, size = drawn.summarized(self.slice_dots(group), self.most_slices)
         unit = visible(group.first.unit, 40)
+        if size > 1:
+            unit += f"; each dot the median of up to {size} slices"
         return drawn.slices_chart(found, unit, "Each slice's value by its time in the trial.") if found else Markup()
 
     def spells(self, groups: list[MetricGroup]) -> list[Markup]:
         """All slices of the run: how much worse than usual, and how long the guest waited."""
-        found = [dot for group in groups for dot in self.slice_dots(group)]
+        found, size = drawn.summarized(
+            [dot for group in groups for dot in self.slice_dots(group)], MOST_SLICES_OF_PAGE
+        )
         if not found:
             return []
-        told = "by its time in the trial, a row a trial."
+        told = "by its time in the trial, a row a trial" + (
+            f", the worst of up to {size} slices as one." if size > 1 else "."
+        )
         return [
             drawn.spells_chart(found, "worse", f"How much worse each slice was than usual, {told}"),
             drawn.spells_chart(found, "waited", f"How long the guest waited during each slice, {told}"),
         ]
+
+    @property
+    def most_slices(self) -> int:
+        """Dots of one metric's chart of slices, so that the page stays small."""
+        return MOST_SLICES_OF_PAGE // max(1, len({(m.benchmark, m.metric) for m in self.results.metrics if m.slices}))
 
     def slice_dots(self, group: MetricGroup) -> list[drawn.SliceDot]:
         """The slices of a metric whose time in the trial is known."""

@@ -61,6 +61,32 @@ class SliceDot(Struct, frozen=True):
     waited: float | None
 
 
+def summarized(found: Sequence[SliceDot], most: int) -> tuple[list[SliceDot], int]:
+    """At most about so many dots: neighbouring slices of a trial as one, by their median, the one that is worst and the one that
+    waited longest; and how many slices a dot stands for at most."""
+    if len(found) <= most:
+        return list(found), 1
+    trials = len({(one.arm, one.trial) for one in found})
+    size = math.ceil(len(found) / max(most, trials))
+    ordered = sorted(found, key=lambda one: (one.arm, one.trial, one.began))
+    kept = []
+    for (arm, trial), mine in groupby(ordered, key=lambda one: (one.arm, one.trial)):
+        slices = list(mine)
+        for start in range(0, len(slices), size):
+            piece = slices[start : start + size]
+            kept.append(
+                SliceDot(
+                    arm=arm,
+                    trial=trial,
+                    began=piece[0].began,
+                    value=median(one.value for one in piece),
+                    worse=max((one.worse for one in piece if one.worse is not None), default=None),
+                    waited=max((one.waited for one in piece if one.waited is not None), default=None),
+                )
+            )
+    return kept, size
+
+
 def place_scale(places: Iterable[int]) -> Scale:
     """The axis of trials."""
     found = list(places)
