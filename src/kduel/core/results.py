@@ -185,6 +185,8 @@ class Results(Struct, kw_only=True):
     contenders: list[ContenderResult]
     trials: list[TrialResult]
     metrics: list[MetricResult]
+    """Each contender against the baseline. Of a study with factors they are cells against the first cell: all have the role
+    `exploratory`, and intervals of that family; `effects` decide, with intervals of their own."""
     headlines: list[Headline] = field(default_factory=list)
     effects: list[EffectResult] = field(default_factory=list)
     """Of a study with factors: what decides, instead of single contenders against the baseline."""
