@@ -170,6 +170,16 @@ def test_tables_call_nothing_equivalent_that_the_headline_does_not_count(name: s
     assert report_format(name).render(results).count("– not judged") >= 2
 
 
+def test_a_metric_that_is_not_judged_has_no_interval_on_the_page() -> None:
+    """A dot in the band beside a smallest detectable change looked like an equivalence."""
+    page = report_format("html").render(published())
+    rows = [row.split("</tr>")[0] for row in page.split("<tr>") if '<td class="drawn">' in row]
+    unjudged = [row for row in rows if "– not judged" in row]
+    assert (len(rows), len(unjudged)) == (7, 2)
+    assert sum('<svg class="interval' in row for row in rows) == 5
+    assert not any('<svg class="interval' in row or "<td>–</td>" not in row or " to " in row for row in unjudged)
+
+
 def test_exploratory_metrics_are_hints() -> None:
     said = digest(simulated()).comparisons[0]
     assert not any("stress-ng-vm" in sentence for sentence in said.can)
