@@ -14,7 +14,7 @@ from kduel.core.text import visible
 from kduel.report import report_format
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
-from kduel.report.plots.trials import SliceDot, summarized
+from kduel.report.plots.trials import SliceDot, summarize_slices
 
 
 def strings(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
@@ -156,8 +156,8 @@ def test_a_dot_for_several_slices_keeps_the_worst_of_them() -> None:
         for trial in (1, 2)
         for at in range(6)
     ]
-    assert summarized(slices, 12) == (slices, 1)
-    found, size = summarized(slices, 4)
+    assert summarize_slices(slices, 12) == (slices, 1)
+    found, size = summarize_slices(slices, 4)
     assert size == 3 and [one.trial for one in found] == [1, 1, 2, 2]
     assert [(one.began, one.value, one.worse, one.waited) for one in found[:2]] == [
         (0.0, 1.0, 0.0, None), (3.0, 4.0, 50.0, None)

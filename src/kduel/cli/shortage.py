@@ -1,4 +1,4 @@
-"""Whether a study plans fewer blocks than any verdict takes: the same warning before a run and in a dry run."""
+"""The warning of a study with fewer blocks than any verdict takes: the same before a run and in a dry run."""
 
 from __future__ import annotations
 

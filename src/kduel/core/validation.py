@@ -34,17 +34,17 @@ def validation_message(error: msgspec.ValidationError, kind: type | None = None)
         message = f"there is no key `{found[1]}`"
     elif found := re.fullmatch(r"Object missing required field `(.*)`", message):
         allowed = choices(kind, f"{keys}.{found[1]}".lstrip(".")) if kind else ()
-        message = f"`{found[1]}` is missing" + (f"; give {listed(allowed)}" if allowed else "")
+        message = f"`{found[1]}` is missing" + (f"; give {list_choices(allowed)}" if allowed else "")
     elif found := re.fullmatch(r"Invalid enum value (.*)", message):
         allowed = choices(kind, keys) if kind else ()
         near = did_you_mean(found[1].strip("'"), allowed)
         message = f"{found[1]} is not possible"
         if allowed:
-            message += f". {near}There are: {', '.join(allowed)}" if near else f"; give {listed(allowed)}"
+            message += f". {near}There are: {', '.join(allowed)}" if near else f"; give {list_choices(allowed)}"
     return f"{path}: {message}" if path else message
 
 
-def listed(allowed: tuple[str, ...]) -> str:
+def list_choices(allowed: tuple[str, ...]) -> str:
     """`fast or slow`; of many values `one of a, b, c, d, e`."""
     return " or ".join(allowed) if len(allowed) < 5 else f"one of {', '.join(allowed)}"
 

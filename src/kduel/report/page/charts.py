@@ -92,7 +92,7 @@ class Charts:
 
     def slices(self, group: MetricGroup) -> Markup:
         """Each slice of a metric by its time in the trial."""
-        found, size = drawn.summarized(self.slice_dots(group), self.most_slices)
+        found, size = drawn.summarize_slices(self.slice_dots(group), self.most_slices)
         unit = visible(group.first.unit, 40)
         if size > 1:
             unit += f"; each dot the median of up to {size} slices"
@@ -100,7 +100,7 @@ class Charts:
 
     def spells(self, groups: list[MetricGroup]) -> list[Markup]:
         """All slices of the run: how much worse than usual, and how long the guest waited."""
-        found, size = drawn.summarized(
+        found, size = drawn.summarize_slices(
             [dot for group in groups for dot in self.slice_dots(group)], MOST_SLICES_OF_PAGE
         )
         if not found:

@@ -61,7 +61,7 @@ class SliceDot(Struct, frozen=True):
     waited: float | None
 
 
-def summarized(found: Sequence[SliceDot], most: int) -> tuple[list[SliceDot], int]:
+def summarize_slices(found: Sequence[SliceDot], most: int) -> tuple[list[SliceDot], int]:
     """At most about so many dots: neighbouring slices of a trial as one, by their median, the one that is worst and the one that
     waited longest; and how many slices a dot stands for at most."""
     if len(found) <= most:
