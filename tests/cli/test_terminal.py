@@ -29,8 +29,6 @@ from kduel.study.load import Study
 from kduel.study.plan import PlannedTrial
 
 HEADING = "verdict"
-TOO_FEW = "Undecided: too few trials for a verdict on outside-new against outside-old"
-"""The headline of two blocks."""
 UNDECIDED = "Undecided: this run cannot distinguish outside-new from outside-old"
 """The headline of these runs: their values are fixed by the seed and the texts, and no interval excludes 0."""
 GO_ON = ("--futility", "continue")
@@ -205,7 +203,7 @@ def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_s
     assert "block 1 " in done.stderr and "now: " not in done.stderr
     assert len(done.stdout.splitlines()) <= HEIGHT
     quiet = kduel("run", study, "--out", tmp_path / "quiet", "--quiet")
-    assert "block 1 " not in quiet.stderr and TOO_FEW in quiet.stdout.splitlines()
+    assert "block 1 " not in quiet.stderr and UNDECIDED in quiet.stdout.splitlines()
 
 
 @pytest.mark.parametrize("term", ["dumb", "", "unknown"])

@@ -52,7 +52,7 @@ def test_every_value_is_drawn_without_a_script(page: Browser, tmp_path: Path) ->
     try:
         show(page, tmp_path, published())
         assert dots(page) == [20] * 7
-        assert page.evaluate("document.querySelectorAll('#verdicts tbody svg.interval').length") == 8, "and the axis"
+        assert page.evaluate("document.querySelectorAll('#verdicts tbody svg.interval').length") == 6, "and the axis"
         high = "[...document.querySelectorAll('#verdicts svg.interval')].map(s => s.getBoundingClientRect().height)"
         assert min(page.evaluate(high)) > 15
         assert page.evaluate("[...document.querySelectorAll('.chart')].every(p => p.getAttribute('role') === 'img')")
