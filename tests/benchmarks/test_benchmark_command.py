@@ -146,8 +146,8 @@ def test_the_matches_of_one_text_have_a_limit_of_cpu_time(monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("limited")
 def test_the_expressions_of_a_step_share_the_limit_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 0.3)
-    metrics = [METRIC | {"name": f"m{n}", "regex": "^(1)$", "reduce": "first"} for n in range(300)]
+    monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 1.0)
+    metrics = [METRIC | {"name": f"m{n}", "regex": "^(1)$", "reduce": "first"} for n in range(600)]
     parameters = COMMAND.read_parameters({"command": "true", "metrics": metrics})
     with pytest.raises(ParseError, match=r"m[1-9][0-9]*: .* with those before it"):
         COMMAND.parse(Raw("1\n" * 20_000, "", 0), parameters)

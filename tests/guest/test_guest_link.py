@@ -51,8 +51,11 @@ def pair(directory: Path, own: bytes, peer: bytes) -> Pair:
 
 def guests() -> list[int]:
     """Processes of QEMU that this process started."""
-    threads = [Path(path) for path in Path("/proc/self/task").glob("*/children")]
-    found = [int(word) for path in threads for word in path.read_text().split()]
+    found: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        # A thread may end between the two.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, path.read_text().split())
     return [pid for pid in found if b"qemu" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 

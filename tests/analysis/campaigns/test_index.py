@@ -188,7 +188,7 @@ def test_a_series_has_no_date_but_that_of_the_measurement(tmp_path: Path) -> Non
         (["SELECT nope FROM run"], "no such column: nope", "docs/many-runs.md"),
         (["DROP TABLE run"], "not authorized", "Only a SELECT"),
         (["SELECT 1; SELECT 2"], "one statement", "Give one SELECT"),
-        ([""], "asks nothing", "one of: runs"),
+        ([" "], "asks nothing", "one of: runs"),
         (["SELECT path AS a, name AS a FROM run"], "two columns a", "AS"),
         (["--series", "time"], "--series time names no metric", "BENCHMARK/METRIC"),
         (["slower", "--series", "b/time"], "a question of its own", "Leave out"),
