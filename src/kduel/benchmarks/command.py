@@ -19,7 +19,7 @@ from kduel.benchmarks.support.parameters import slug
 from kduel.benchmarks.support.reading import SHOWN
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Metric, Statistic
-from kduel.core.manifest import digest
+from kduel.core.manifest import digest, sha256_of
 from kduel.core.samples import within_reason
 from kduel.core.untrusted import MalformedError
 
@@ -63,12 +63,6 @@ class OutputPattern(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError(
                 f"regex {self.regex!r} has {groups} groups; it needs one, around the number: (?:...) is none"
             )
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, as sha256sum prints it. Raises OSError."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class CommandParameters(Parameters, frozen=True):

@@ -119,6 +119,12 @@ class Manifest(Struct, forbid_unknown_fields=True):
         return ""
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal, as sha256sum prints it. Raises OSError."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def digest(path: Path) -> str:
     """SHA-256, hexadecimal, over the pieces of a file that are not zero, each after its offset: a sparse file of many
     gigabytes takes no longer than its content, however a file system stores it. Raises OSError."""

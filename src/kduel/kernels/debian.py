@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
+from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.apt.archive import CHECK_MIRROR, Archive, Package
@@ -182,7 +183,7 @@ def unpack_candidate(chosen: Candidate, wanted: PackageRequest, archive: Archive
         release=files.release,
         architecture=ARCHITECTURES[wanted.architecture][1],
         image=files.image,
-        sha256=stored.sha256(files.image),
+        sha256=sha256_of(files.image),
         config=files.config,
         modules=files.modules,
         provenance=provenance,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
+from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel, KernelSource
 from kduel.kernels.files import store as stored
@@ -56,7 +57,7 @@ def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: di
     beside = [path.parent / f"config-{release}", *([path.parent / "config"] if path.parent.name == release else [])]
     config = next((file for file in (*configs, *beside) if file.is_file()), None)
     content = read_config(config) if config else b""
-    key = hashlib.sha256(stored.sha256(path).encode() + content).hexdigest()[:12]
+    key = hashlib.sha256(sha256_of(path).encode() + content).hexdigest()[:12]
 
     def build(into: Path) -> None:
         copied, digest = stored.copy_image(path, into)

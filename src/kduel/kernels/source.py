@@ -6,10 +6,10 @@ from pathlib import Path
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
+from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.kernels.compile.from_source import FromSource
 from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
-from kduel.kernels.files import store as stored
 
 
 class SourceArchive(FromSource):
@@ -29,7 +29,7 @@ class SourceArchive(FromSource):
         if not path.is_file():
             raise InputError(f"there is no file {place}", "Check the path after source:.")
         try:
-            digest = stored.sha256(path)
+            digest = sha256_of(path)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}", "Check its permissions.") from error
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
+from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.core.text import plural
 from kduel.kernels import Kernel, KernelSource
@@ -48,7 +49,7 @@ class Tree(KernelSource):
         config, image, release = read_built_tree(tree)
         architecture = identify(image).architecture
         files = [] if modules else module_files(tree, config)
-        stamp = hashlib.sha256(stored.sha256(image).encode() + config.encode())
+        stamp = hashlib.sha256(sha256_of(image).encode() + config.encode())
         for source, target in files:
             facts = source.stat()
             stamp.update(f"{target}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())

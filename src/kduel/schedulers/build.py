@@ -12,9 +12,9 @@ from pathlib import Path
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
+from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
-from kduel.kernels.files.store import sha256
 from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
 from kduel.schedulers.catalogue import KNOWN, PLAIN, CatalogueEntry, find_entry
 
@@ -203,7 +203,7 @@ def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
         raise InputError(f"the scheduler {name} is neither built nor in PATH", f"{remedy} Or put one in PATH.")
     program = Path(place).resolve()
     short = re.sub(r"[^A-Za-z0-9_.-]", "-", Path(place).name)
-    key = f"{short}-path-{sha256(program)[:24]}"
+    key = f"{short}-path-{sha256_of(program)[:24]}"
 
     def into(directory: Path) -> None:
         version = (command_output(str(program), "--version") or "").splitlines()[:1]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
-from kduel.kernels.files.store import sha256
+from kduel.core.manifest import sha256_of
 
 START = """#!/bin/sh
 here=$(dirname "$0")
@@ -72,7 +72,7 @@ def make_bundle(
             (directory / "lib" / library.name).chmod(0o755)
         start.write_text(START.format(linker=linker.name, name=name))
     start.chmod(0o755)
-    bundle = Bundle(name=name, version=version, source=source, sha256=sha256(program), tools=tools)
+    bundle = Bundle(name=name, version=version, source=source, sha256=sha256_of(program), tools=tools)
     (directory / "about.json").write_bytes(msgspec.json.format(msgspec.json.encode(bundle)) + b"\n")
 
 

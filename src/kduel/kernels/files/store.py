@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
+from kduel.core.manifest import sha256_of
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import identify
 from kduel.kernels.files.layout import UnpackedKernel
@@ -59,7 +59,7 @@ def describe(files: UnpackedKernel, spec: str, provenance: dict[str, Any]) -> Ke
         release=files.release,
         architecture=identify(files.image).architecture,
         image=files.image,
-        sha256=sha256(files.image),
+        sha256=sha256_of(files.image),
         config=files.config,
         modules=files.modules,
         provenance=provenance,
@@ -71,7 +71,7 @@ def read(entry: Path, spec: str) -> Kernel:
     record = _record(entry)
     image = entry / record.image
     with as_cache_error(entry):
-        intact = image.is_file() and sha256(image) == record.sha256
+        intact = image.is_file() and sha256_of(image) == record.sha256
     if not intact:
         raise damage_error(entry, "the kernel image is not the one that was stored")
     return Kernel(
@@ -95,17 +95,11 @@ def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:
         yield path.parent, _record(path.parent)
 
 
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def copy_image(image: Path, entry: Path) -> tuple[Path, str]:
     """Put a kernel image into an entry; returns its path there and its SHA-256."""
     with as_cache_error(entry):
         copied = Path(shutil.copyfile(image, entry / "vmlinuz"))
-        return copied, sha256(copied)
+        return copied, sha256_of(copied)
 
 
 def _record(entry: Path) -> Record:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
+from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel, KernelSource
 from kduel.kernels.files import store as stored
@@ -40,7 +41,7 @@ class PackageFiles(KernelSource):
             if not package.is_file():
                 raise InputError(f"there is no file {package}", "Check the path; several are separated by commas.")
         try:
-            digests = [stored.sha256(package) for package in packages]
+            digests = [sha256_of(package) for package in packages]
         except OSError as error:
             raise InputError(
                 f"{error.filename} cannot be read: {error.strerror}", "Check its permissions."

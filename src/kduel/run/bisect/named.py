@@ -8,7 +8,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-from kduel.kernels.files.store import sha256
+from kduel.core.manifest import sha256_of
 
 READ_AT_MOST = 64 << 20
 """Bytes of a file whose content is read; a larger one is known by its size and when it was changed."""
@@ -38,4 +38,4 @@ def content_digest(path: Path) -> str:
     about = path.stat()
     if about.st_size > READ_AT_MOST:
         return f"{about.st_size} {about.st_mtime_ns}"
-    return sha256(path)
+    return sha256_of(path)
