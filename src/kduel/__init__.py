@@ -1,17 +1,16 @@
 """KDuel: which Linux kernel or scheduler is faster, by how much, and whether you can be sure."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+# Nothing is imported here, not even annotations': the command line starts with this file, Ctrl-C may come at once, and
+# __main__ handles it first.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kduel.notebook import LoadedRun
 
 
-def load(run: str | Path) -> LoadedRun:
+def load(run: "str | Path") -> "LoadedRun":
     """A run's results, tables and plots, for scripts and notebooks. Raises InputError where `run` is none."""
-    # The command line must start at once: what this needs is imported when it is used.
     from kduel.notebook import load
 
     return load(run)

@@ -247,6 +247,37 @@ def test_a_command_that_is_interrupted_says_so_once(monkeypatch: pytest.MonkeyPa
     assert ended_by(monkeypatch, broken) == (130, "kduel: interrupted")
 
 
+def test_an_interruption_amid_the_making_of_a_class_ends_with_the_status_of_one(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Python ended by SIGINT at its exit where KeyboardInterrupt had left code given to `exec` as text."""
+    (tmp_path / "interrupted.py").write_text(
+        "import os, signal, sys\n"
+        "from kduel.cli.interrupt import Interrupt\n"
+        "signal.signal(signal.SIGTERM, Interrupt())\n"
+        "try:\n"
+        "    exec('os.kill(os.getpid(), signal.SIGTERM); [None for _ in range(1000)]')\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    ended = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, env=environment, check=False)
+    assert ended.returncode == 130
+
+
+def test_signals_are_one_interruption_until_a_second_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kduel.cli import interrupt
+
+    seconds = 100.0
+    monkeypatch.setattr(interrupt.time, "monotonic", lambda: seconds)
+    handle, raised = interrupt.Interrupt(), []
+    for seconds in (100.0, 100.9, 101.8, 102.7, 103.8):
+        try:
+            handle()
+        except KeyboardInterrupt:
+            raised.append(seconds)
+    assert raised == [100.0, 103.8]
+
+
 def test_what_was_said_of_an_interruption_is_not_said_again(
     tmp_path: Path, unpack: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

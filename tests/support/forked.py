@@ -137,7 +137,7 @@ def become(request: dict[str, Any]) -> NoReturn:
     know_entry_points(sys.path[: len(paths) + 1], *plugins.entry_points_by_group())
     write_up.start_kduel = start_in_fork
     sys.argv = ["kduel", *request["argv"]]
-    end(run_program(lambda: importlib.import_module("kduel.__main__")))
+    end(run_program(lambda: importlib.import_module("kduel.__main__").main()))
 
 
 def end(status: int) -> NoReturn:

@@ -6,6 +6,9 @@ where a test is about the runner, and is no machine for measuring.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import time
 import zlib
@@ -66,6 +69,19 @@ class Pretended(KernelSource):
         return Kernel(spec=spec, release=spec.partition(":")[2], image=Path("/dev/null"), sha256="0" * 64)
 
 
+def run_script(*command: str) -> None:
+    """Carry a script out. After an interruption nothing of it lives, as when a machine is switched off: what goes on to
+    write would keep the trial's directory from being removed."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+
+
 class ProcessMachine(Machine):
     parallel = 1
     timing_warning = "Nothing was booted."
@@ -96,7 +112,7 @@ class ProcessMachine(Machine):
         waited = HostStep(seconds=1.0, vcpu_run_s=1.0, vcpu_wait_s=1.0 if disturbed else 0.0)
         script = trial.into / "guest.sh"
         script.write_text(trial.script)
-        subprocess.run(["sh", str(script), str(trial.into)], check=False, capture_output=True)
+        run_script("sh", str(script), str(trial.into))
         if trial.arm.kernel.release in self.settings.shorter:
             for said in trial.into.glob("*-letters-*/stdout"):
                 said.write_text("4\n")

@@ -8,17 +8,22 @@ import time
 class Interrupt:
     """Handles SIGINT, SIGTERM and SIGHUP: each ends the work like Ctrl-C, cleanly, with everything kept.
 
-    One interruption may arrive as several signals (`timeout` signals the process, then its group; users press twice):
-    those that follow within a second must not tear the cleaning up."""
+    One interruption may arrive as several signals (`timeout` signals the process, then its group; users press again and
+    again): those that follow each other within a second must not tear the cleaning up."""
 
     def __init__(self) -> None:
         self.heard = 0.0
 
     def __call__(self, *_: object) -> None:
-        now = time.monotonic()
-        if not self.heard or now - self.heard > 1:
-            self.heard = now
-            raise KeyboardInterrupt
+        last, self.heard = self.heard, time.monotonic()
+        if not last or self.heard - last > 1:
+            raise Interruption
+
+
+class Interruption(KeyboardInterrupt):
+    """An exception for a signal. It is not KeyboardInterrupt itself: one that leaves code that was given to `exec` as text, such as
+    the making of a dataclass, would make Python end by SIGINT in place of our status, even though it was handled
+    (Python/pythonrun.c, run_eval_code_obj)."""
 
 
 class ReportedInterrupt(KeyboardInterrupt):
