@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_forest_begins_at_minus_100_per_cent_at_most() -> None:
 def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen() -> None:
     from msgspec.structs import replace
 
-    from kduel.report.plots.intervals import intervals
+    from kduel.report.plots.intervals import Ratios, intervals
 
     made = published().metrics[0]
 
@@ -117,6 +118,11 @@ def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen(
     drawn = large.axis()
     assert all(f">{text}<" in drawn for text in ("0", "+100", "−50", "+400", "−80"))
     assert "◂" not in large.row(around(-80.0), "worse") and "▸" not in large.row(around(900.0), "better")
+    # However far an axis goes, its labels have room, and there are some.
+    for farthest in range(110, 9900, 97):
+        axis = Ratios(low=100 * (1 / (1 + farthest / 100) - 1), high=float(farthest))
+        places = [axis.share(value) for value in axis.ticks(4) if axis.share(value) <= 0.96]
+        assert len(places) >= 3 and all(after - before > 0.12 for before, after in itertools.pairwise(places)), places
     # Beyond a hundred times as much there is an arrow.
     farthest = intervals([around(3.0), around(50_000.0)], 1.0, "axis")
     assert farthest is not None and "▸" in farthest.row(around(50_000.0), "better")
@@ -162,3 +168,10 @@ def test_a_dot_for_several_slices_keeps_the_worst_of_them() -> None:
     assert [(one.began, one.value, one.worse, one.waited) for one in found[:2]] == [
         (0.0, 1.0, 0.0, None), (3.0, 4.0, 50.0, None)
     ]  # fmt: skip
+
+
+def test_commands_in_a_text_are_code_and_names_with_one_backquote_stay() -> None:
+    from kduel.report.html import mark_code
+
+    assert mark_code("use `perf <x>` & go") == "use <code>perf &lt;x&gt;</code> &amp; go"
+    assert mark_code("kernel a`b <i>") == "kernel a`b &lt;i&gt;"

@@ -40,6 +40,7 @@ from kduel.store.rundir import EXACT, PAGE
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 NOTES_ABOVE = 2
 """Cautions, and findings, that stand above the table of effects; the others are folded."""
@@ -132,6 +133,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     axes = itertools.count(1)
+    environment.filters["code"] = mark_code
     environment.globals |= {
         "signs": SIGNS,
         "sign_of": sign_of,
@@ -157,6 +159,18 @@ def templates() -> Environment:
         "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
     }
     return environment
+
+
+def mark_code(text: str) -> Markup:
+    """The text with what stands in backquotes as code."""
+    from markupsafe import Markup, escape
+
+    parts = visible(text).split("`")
+    if len(parts) % 2 == 0:  # One of them has no other: they are part of a name.
+        return escape(visible(text))
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
 
 
 def explanations(results: Results) -> list[tuple[str, Any, str]]:

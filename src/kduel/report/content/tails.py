@@ -21,7 +21,9 @@ def tail_lines(results: Results) -> list[str]:
 
 def bound_lines(results: Results) -> list[str]:
     """A sentence for each contender that a bound is about."""
-    return [bound_sentence(tail, tail.bound) for tail in results.tails if tail.bound is not None]
+    return [
+        f"{name_of(tail)}: {bound_sentence(tail, tail.bound)}" for tail in results.tails if tail.bound is not None
+    ]
 
 
 def name_of(tail: TailResult) -> str:
@@ -32,7 +34,7 @@ def name_of(tail: TailResult) -> str:
 def bound_sentence(tail: TailResult, bound: BoundResult) -> str:
     """Verdict on a bound, with its evidence. The largest measurement decides nothing."""
     said = (
-        f"{name_of(tail)}: {plain_number(bound.limit)} {tail.unit} for all but {bound.share:g}: {bound.verdict}. "
+        f"{plain_number(bound.limit)} {tail.unit} for all but {bound.share:g}: {bound.verdict}. "
         f"{bound.exceeding:,} of {bound.samples:,} measurements exceed it"
     )
     if bound.hidden:
@@ -83,12 +85,17 @@ def model_lines(tail: TailResult) -> list[str]:
 
 
 def shift_line(one: ShiftResult) -> str:
-    """Changes of quantiles against the baseline, those that are shown with a star."""
+    """Changes of quantiles against the baseline, with the names of all."""
+    return (
+        f"{visible(one.benchmark, 100)}/{visible(one.metric, 60)}, {visible(one.contender, 100)} against "
+        f"{visible(one.baseline, 100)}, {shift_points(one)}"
+    )
+
+
+def shift_points(one: ShiftResult) -> str:
+    """Changes of quantiles, those that are shown with a star."""
     points = ", ".join(
         f"{100 * point.share:g} %: {signed_number(point.effect_pct or 0, 1)} %{'' if point.verdict in ('undecided', 'equivalent', 'equal') else '*'}"
         for point in one.points
     )
-    return (
-        f"{visible(one.benchmark, 100)}/{visible(one.metric, 60)}, {visible(one.contender, 100)} against "
-        f"{visible(one.baseline, 100)}, by quantile of a boot (* shown, all together): {points}"
-    )
+    return f"by quantile of a boot (* shown, all together): {points}"

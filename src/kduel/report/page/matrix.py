@@ -51,6 +51,8 @@ class MatrixPart(Struct, kw_only=True):
     families: list[FamilyPart]
     heat: list[HeatCell]
     sure: str
+    reference: str
+    """What every comparison is against; empty where they differ."""
     leads: bool
     """Whether the run is a matrix above all, so that its picture comes before the lists of verdicts."""
 
@@ -58,6 +60,11 @@ class MatrixPart(Struct, kw_only=True):
     def columns(self) -> list[str]:
         """The comparisons, in the matrix's order."""
         return list(dict.fromkeys(cell.column for cell in self.heat))
+
+    @property
+    def heads(self) -> list[str]:
+        """The comparisons as heads of columns, without a reference that all have."""
+        return [column.replace(f" against {self.reference}", "", 1) for column in self.columns]
 
     @property
     def rows(self) -> list[tuple[str, list[HeatCell | None]]]:
@@ -100,6 +107,9 @@ def matrix_part(results: Results) -> MatrixPart | None:
     return MatrixPart(
         families=[family_part(matrix, name) for name in matrix.families],
         heat=heat,
+        reference=visible(matrix.pairs[0].levels[0], 200)
+        if len({pair.levels[0] for pair in matrix.pairs}) == 1
+        else "",
         sure=small + matrix_sureness(matrix, exact),
         leads=bool(heat) and leads(matrix, results),
     )

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kduel.core.results import Results
 from kduel.core.tail_results import TailResult
-from kduel.report.content.tails import bound_sentence, model_lines, quantile_lines, shift_line
+from kduel.report.content.tails import bound_sentence, model_lines, quantile_lines, shift_points
 from kduel.report.plots.tails import shift_chart, survival_chart
 
 
@@ -41,19 +41,21 @@ def tails_part(results: Results) -> list[TailPart]:
                     "Share of measurements above each value; the lists below have figures.",
                 ),
                 bounds=[
-                    (one.bound.verdict, bound_sentence(one, one.bound)) for one in tails if one.bound is not None
+                    (one.bound.verdict, f"{one.contender}: {bound_sentence(one, one.bound)}")
+                    for one in tails
+                    if one.bound is not None
                 ],
                 figures=[(one.contender, [*quantile_lines(one), *model_lines(one)]) for one in tails],
                 shifts=[
                     (
-                        f"{one.contender} against {one.baseline}, by quantile",
+                        f"{one.contender} against {one.baseline}",
                         shift_chart(
                             one,
                             arms.index(one.contender),
                             results.study.delta,
                             f"Change of quantiles of {one.contender}; the line below has the figures.",
                         ),
-                        shift_line(one),
+                        shift_points(one),
                     )
                     for one in results.shifts
                     if (one.benchmark, one.metric) == (benchmark, metric)

@@ -22,6 +22,10 @@ FARTHEST_RATIO = 9900.0
 """Per cent, a hundred times as much: the end of a logarithmic axis at most."""
 
 
+INSIDE = 0.96
+"""Share of the axis's length up to which a label has room."""
+
+
 class Ratios(Scale, frozen=True):
     """Changes in per cent, placed by the logarithm of the ratio: twice as much is as far from 0 as half as much."""
 
@@ -30,10 +34,15 @@ class Ratios(Scale, frozen=True):
         return (value - low) / (high - low)
 
     def ticks(self, about: int) -> list[float]:
-        """A half and the double, a fifth and so on; powers of ten where there are many."""
-        steps = [ratio for ratio in (2, 5, 10, 20, 50, 100) if 100 * (ratio - 1) <= self.high]
-        ratios = [ratio for ratio in steps if ratio in (10, 100)] if len(steps) >= about else steps
-        return sorted([0.0, *(100.0 * (r - 1) for r in ratios), *(100.0 * (1 / r - 1) for r in ratios)])
+        """No change, ten times as much, twice as much and so on, and their inverses, as many as have room."""
+        found = [0.0]
+        for ratio in (10, 100, 2, 5, 20, 50, 1.5):
+            value = 100.0 * (ratio - 1)
+            if self.share(value) <= INSIDE and all(
+                abs(self.share(value) - self.share(one)) > 0.5 / about for one in found
+            ):
+                found += [value, 100.0 * (1 / ratio - 1)]
+        return sorted(found)
 
 
 class Intervals(Struct, frozen=True):
@@ -84,7 +93,7 @@ class Intervals(Struct, frozen=True):
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
         places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(4)]
-        inside = [(x, text) for x, text in places if 0.04 <= x <= 0.96]
+        inside = [(x, text) for x, text in places if 1 - INSIDE <= x <= INSIDE]
         return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside))
 
 
