@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from heard import Heard
-from made_kernels import Mirror
+from made_kernels import Mirror, end_agent
 
 from kduel.core.cache import Cache
 
@@ -30,6 +30,7 @@ def signing_home() -> Iterator[Path]:
     """GnuPG's directory; its socket's path must be short, so it is not below pytest's."""
     home = Path(tempfile.mkdtemp(prefix="gpg-"))
     yield home
+    end_agent(home)
     shutil.rmtree(home, ignore_errors=True)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from made_kernels import signing_key
+from made_kernels import end_agent, signing_key
 
 from kduel.core.errors import InputError
 from kduel.kernels.packages.openpgp import check_signature
@@ -22,14 +22,16 @@ def sign(home: Path, how: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory, need: Callable[..., str]) -> list[Path]:
+def keys(tmp_path_factory: pytest.TempPathFactory, need: Callable[..., str]) -> Iterator[list[Path]]:
     """Directories of two keys, the distribution's and another's, with their public parts as keyrings."""
     need("gpg")
     need("gpgv")
     homes = [tmp_path_factory.mktemp(name) for name in ("own", "other")]
     for home in homes:
         signing_key(home)
-    return homes
+    yield homes
+    for home in homes:
+        end_agent(home)
 
 
 def test_a_text_before_or_after_the_signed_one_does_not_count(keys: list[Path], tmp_path: Path) -> None:

@@ -134,6 +134,11 @@ def signing_key(home: Path) -> Path:
     return keyring
 
 
+def end_agent(home: Path) -> None:
+    """End the agent that gpg starts for a directory and leaves running."""
+    subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=False)
+
+
 class Mirror:
     """A signed archive on loopback. `add` packages, then `publish`; `asked` is what was fetched.
 
