@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from heard import Heard
-from made_kernels import kernel_files, signing_key
+from made_kernels import end_agent, kernel_files, signing_key
 from made_repositories import (
     Served,
     armoured,
@@ -140,6 +140,7 @@ def test_what_another_key_signed_is_refused(
     other = tmp_path / "g"
     other.mkdir()
     monkeypatch.setenv(f"KDUEL_{spec.partition(':')[0].upper()}_KEYRING", str(signing_key(other)))
+    end_agent(other)
     with pytest.raises(InputError, match="is not signed by a key of"):
         resolve(spec, cache=cache, progress=progress)
 
