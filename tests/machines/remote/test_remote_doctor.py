@@ -31,6 +31,12 @@ ANSWER = """\
 /sys/devices/system/cpu/cpu2/topology/thread_siblings_list:2
 /sys/devices/system/cpu/cpu3/topology/thread_siblings_list:3
 /sys/devices/cpu_core/cpus:0-1
+/sys/devices/system/clocksource/clocksource0/current_clocksource:hpet
+/proc/cpuinfo:processor\t: 0
+/proc/cpuinfo:flags\t\t: fpu vme tsc constant_tsc
+/proc/cpuinfo:
+/proc/cpuinfo:processor\t: 1
+/proc/cpuinfo:flags\t\t: fpu vme tsc constant_tsc
 unit:laptop-mode.service
 unit:tlp.service
 unit:ssh.service
@@ -52,6 +58,7 @@ def test_everything_that_disturbs_is_told_with_its_remedy(tmp_path: Path, monkey
         "busy (load 1.52)", "governor is powersave", "turbo is on", "SMT is on", "runs on battery", "tuned is running",
         "laptop-mode.service is enabled", "tlp.service is enabled", "1 timer may start work in mid-trial: fstrim.timer",
         "noisy neighbours: CPU steal time of 4.8 %", "throttled 17 times",
+        "clock source is hpet", "(TSC) changes its rate or stops (nonstop_tsc missing)",
         "3 cores, 1 of them performance cores, 4 hardware threads: threads = [1, 3, 4] shows",
     ):  # fmt: skip
         assert what in said

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
-
-from msgspec import Struct
 
 from kduel.core.cache import cache_root
 from kduel.core.errors import HostError
@@ -21,12 +17,12 @@ from kduel.guest.emulator import has_patching_fault, qemu_version
 from kduel.guest.namespaces import explain_refusal
 from kduel.guest.root import BUNDLE
 from kduel.kernels.apt.mirror import keyring
+from kduel.machines.host.check import Check, read
+from kduel.machines.host.hardware import battery, clock, governor, smt, steal, threads, throttling, turbo
 from kduel.machines.host.processors import is_virtual
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
-STOLEN = 0.01
-"""Share of steal time from which on it is reported."""
 PROGRAMS = ("qemu-system-x86_64", "mkfs.ext4", "setpriv", "zstd")
 ROOT_PROGRAMS = ("mmdebstrap", "mksquashfs", "apt-get", "dpkg-deb")
 """What fetching Debian's kernels and making a guest's root takes."""
@@ -45,15 +41,6 @@ TUNERS = (
 """Services that set what a comparison should hold still; two of them at once fight."""
 
 
-class Check(Struct, kw_only=True):
-    """`what` is there, what it does to a measurement, and what to do about it."""
-
-    weight: Literal["good", "disturbs", "prevents"]
-    what: str
-    effect: str = ""
-    remedy: str = ""
-
-
 def examine_host(root: Path = Path("/")) -> list[Check]:
     """Everything worth telling, what prevents first."""
     looks = (
@@ -66,6 +53,7 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
         weight,
         emulator,
         steal,
+        clock,
         governor,
         turbo,
         throttling,
@@ -81,17 +69,9 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
 def examine_tree(root: Path) -> list[Check]:
     """Conditions of another machine, whose files lie below `root`, that bias measurements on it. A run reports what
     prevents them."""
-    looks = (load, steal, governor, turbo, throttling, smt, battery, services, units, threads)
+    looks = (load, steal, clock, governor, turbo, throttling, smt, battery, services, units, threads)
     found = [finding for look in looks for finding in look(root)]
     return sorted(found, key=lambda finding: finding.weight == "good")
-
-
-def read(path: Path) -> str | None:
-    """A small file's text, or None where it cannot be read."""
-    try:
-        return path.read_text("utf-8", errors="replace").strip()
-    except OSError:
-        return None
 
 
 def programs(_: Path) -> Iterator[Check]:
@@ -245,112 +225,6 @@ def emulator(root: Path) -> Iterator[Check]:
             effect="On a busy host up to one boot in six ends with an int3 oops, and is repeated.",
             remedy="Install a newer QEMU (Debian 12: apt-get install -t bookworm-backports qemu-system-x86); or give cpus = 1.",
         )
-
-
-def steal(root: Path) -> Iterator[Check]:
-    """CPU time that the host of a virtual machine gave to others."""
-    words = ((read(root / "proc/stat") or "").splitlines() or [""])[0].split()
-    if len(words) < 9 or words[0] != "cpu" or not all(word.isdigit() for word in words[1:9]):
-        return
-    times = [int(word) for word in words[1:9]]
-    wanted = sum(times) - times[3] - times[4]
-    if wanted and times[7] / wanted > STOLEN:
-        yield Check(
-            weight="disturbs",
-            what=f"noisy neighbours: CPU steal time of {100 * times[7] / wanted:.1f} %",
-            effect="Trials slow down by the load of other virtual machines: wider intervals, and drift.",
-            remedy="Measure on a machine, or a virtual one with CPUs, of your own; or count instructions (machine icount).",
-        )
-
-
-def throttling(root: Path) -> Iterator[Check]:
-    """Clocks lowered for heat, since the boot."""
-    counts = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
-    most = max((int(text) for path in counts if (text := read(path)) and text.isdigit()), default=0)
-    if most:
-        yield Check(
-            weight="disturbs",
-            what=f"a core has throttled {most} times for heat since the boot",
-            effect="Later trials are slower than earlier ones, and long benchmarks than short ones.",
-            remedy="Switch turbo off, or wait before trials: temperature_below in [machine.conditions].",
-        )
-
-
-def threads(root: Path) -> Iterator[Check]:
-    """The numbers of threads at which scaling shows: one, the performance cores, all cores, all hardware threads."""
-    cpu = root / "sys/devices/system/cpu"
-    siblings = [read(path) for path in cpu.glob("cpu[0-9]*/topology/thread_siblings_list")]
-    cores = {text for text in siblings if text}
-    if not cores:
-        return
-    fast = cpus_in(read(root / "sys/devices/cpu_core/cpus") or "")
-    performance = {text for text in cores if cpus_in(text) & fast}
-    counts = sorted({1, *([len(performance)] if performance else []), len(cores), len([t for t in siblings if t])})
-    yield Check(
-        weight="good",
-        what=f"{plural(len(cores), 'core')}"
-        + (f", {len(performance)} of them performance cores" if performance and len(performance) < len(cores) else "")
-        + f", {plural(len([t for t in siblings if t]), 'hardware thread')}: threads = {counts} shows how sysbench-cpu scales",
-    )
-
-
-def cpus_in(text: str) -> set[int]:
-    """`0-3,8` as a set; what is no such list is empty."""
-    if not re.fullmatch(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", text):
-        return set()
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
-
-
-def governor(root: Path) -> Iterator[Check]:
-    """The CPU frequency governor."""
-    paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    found = {text for text in map(read, paths) if text}
-    if found - {"performance"}:
-        yield Check(
-            weight="disturbs",
-            what=f"the frequency governor is {', '.join(sorted(found))}",
-            effect="The clock follows the load with a delay: short benchmarks run at a random speed.",
-            remedy="cpupower frequency-set -g performance",
-        )
-
-
-def turbo(root: Path) -> Iterator[Check]:
-    """Frequencies that depend on temperature and on what other CPUs do."""
-    cpu = root / "sys/devices/system/cpu"
-    if read(cpu / "intel_pstate/no_turbo") == "0" or read(cpu / "cpufreq/boost") == "1":
-        yield Check(
-            weight="disturbs",
-            what="turbo is on",
-            effect="Speed depends on temperature and on what other CPUs do: the first trials are quicker than the later ones.",
-            remedy="echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > .../cpufreq/boost",
-        )
-
-
-def smt(root: Path) -> Iterator[Check]:
-    """Two guest CPUs on one core."""
-    if read(root / "sys/devices/system/cpu/smt/active") == "1":
-        yield Check(
-            weight="disturbs",
-            what="SMT is on",
-            effect="Two threads share a core: their placement by the scheduler decides the speed of both.",
-            remedy="echo off > /sys/devices/system/cpu/smt/control",
-        )
-
-
-def battery(root: Path) -> Iterator[Check]:
-    """Running on battery."""
-    for supply in sorted((root / "sys/class/power_supply").glob("*")):
-        if read(supply / "type") == "Battery" and read(supply / "status") == "Discharging":
-            yield Check(
-                weight="disturbs",
-                what="it runs on battery",
-                effect="Firmware and services lower the power limits as the battery empties: a drift over the run.",
-                remedy="Connect the power supply.",
-            )
 
 
 def services(root: Path) -> Iterator[Check]:

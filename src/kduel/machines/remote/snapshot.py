@@ -12,6 +12,7 @@ from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLos
 FILES = (
     "/proc/loadavg /proc/meminfo /proc/[0-9]*/comm /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor "
     "/sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost "
+    "/proc/cpuinfo /sys/devices/system/clocksource/clocksource0/current_clocksource "
     "/proc/stat /sys/devices/cpu_core/cpus /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list "
     "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count "
     "/sys/devices/system/cpu/smt/active /sys/class/power_supply/*/type /sys/class/power_supply/*/status"
