@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kduel.cli.run import command
+from kduel.core.errors import InputError
 
 STUDY = """[study]
 name = "short"
@@ -92,3 +93,11 @@ def test_too_few_blocks_for_any_verdict_are_told(
     told = plan(monkeypatch, tmp_path, *words)
     assert "Nothing was fetched or booted" in told
     assert said in told if said else "too few" not in told
+
+
+def test_a_fleet_is_read_and_named() -> None:
+    words = ["debian:6.1", "debian:6.12", "--dry-run", "--fleet"]
+    done = CliRunner().invoke(command, [*words, "local"], catch_exceptions=False)
+    assert "of a trial on the fleet local" in done.output
+    with pytest.raises(InputError, match="no fleet 'nosuch'"):
+        CliRunner().invoke(command, [*words, "nosuch"], catch_exceptions=False)

@@ -9,15 +9,15 @@ from kduel.core.text import plural, printable
 from kduel.study.load import Study
 
 
-def describe(study: Study, blocks: str) -> str:
+def describe(study: Study, blocks: str, place: str) -> str:
     """Contenders, steps with the seconds that they measure on a real CPU, and the time of all trials; `blocks` says how many
-    there are."""
+    there are, `place` where they run."""
     most = study.blocks.fixed or study.blocks.max
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
     width = max(len(step.label) for step in study.steps)
     lines = [f"{len(study.names)} contenders, the first one is the baseline:"]
     lines += [f"  {contender.name}: {contender.kernel}" for contender in study.contenders]
-    lines += ["", f"{plural(len(study.steps), 'step')} of a trial on the machine {study.machine}; what decides:"]
+    lines += ["", f"{plural(len(study.steps), 'step')} of a trial on {place}; what decides:"]
     lines += [
         f"  {step.label:{width}}  {duration(time):>7}  {', '.join(step.primary)}".rstrip()
         for step, time in zip(study.steps, times, strict=True)

@@ -175,7 +175,12 @@ def command(
         from kduel.run.prepare import read_study
 
         read_study(study, origin)
-        click.echo(describe(study, describe_plan(study)), nl=False)
+        place = f"the machine {study.machine}"
+        if fleet:
+            from kduel.run.fleet.session import read_fleet
+
+            place = f"the fleet {read_fleet(fleet)[0]}"
+        click.echo(describe(study, describe_plan(study), place), nl=False)
         return
     request = RunRequest(
         study=study,
