@@ -20,6 +20,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress, Task
 from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
+from kduel.kernels.compile.ccache import stand_in
 from kduel.kernels.compile.make import Make, StoppedBuild, Unbuildable, clean_environment, run_logged, wants_modules
 from kduel.kernels.compile.recipe import KernelRecipe, configure, fingerprint, read_recipe
 from kduel.kernels.compile.source import SourceTree, provenance_of
@@ -122,10 +123,13 @@ def compile_kernel(planned: CompilePlan, into: Path, *, cache: Cache, progress: 
             place.mkdir()
         log = logs / f"{planned.source.version}-{target.name}-{planned.key[:16]}.log"
         log.unlink(missing_ok=True)
+        source, environment = planned.source.tree, clean_environment()
+        if planned.recipe.ccache:
+            source, settings = stand_in(source, held)
+            environment |= settings
         make = Make(
-            source=planned.source.tree, build=place, log=log, target=target, ccache=planned.recipe.ccache,
-            environment=clean_environment(),
-        )  # fmt: skip
+            source=source, build=place, log=log, target=target, ccache=planned.recipe.ccache, environment=environment
+        )
         told = f"building {planned.source.version} for {target.name} ({planned.recipe.config})"
         try:
             with progress.task(told) as task, count_objects(log, told, task):

@@ -1,0 +1,21 @@
+"""ccache across trees: its key holds the paths of the compiler's command, so that these must not name the tree."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from kduel.core.errors import HostError
+
+
+def stand_in(tree: Path, held: Path) -> tuple[Path, dict[str, str]]:
+    """A tree of links to the files of `tree` in the directory `held`, which also takes the objects, and ccache's
+    settings, by which every path is relative to the objects: what two commits share is compiled once (ccache(1), "Compiling in
+    different directories"). Raises HostError."""
+    links = held / "linux"
+    done = subprocess.run(["cp", "-as", f"{tree}/.", links], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise HostError(
+            f"{tree} cannot be linked: {done.stderr.strip()[:300]}", "Free some space, or leave out ccache=yes."
+        )
+    return links, {"CCACHE_BASEDIR": str(held), "CCACHE_NOHASHDIR": "true"}
