@@ -144,6 +144,10 @@ def check_policies(contenders: list[Contender], origin: str) -> None:
                 raise InputError(f"{origin}: {contender.name}: {error.message}", error.remedy) from error
 
 
+COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
+"""A whole commit, whose first digits a name has."""
+
+
 def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
     """Name of a contender where the study gives none; of a path, that many last parts. `recipe`: whether
     the name contains how it is built."""
@@ -154,7 +158,7 @@ def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> 
     if "/" in kernel:
         kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
     words = [
-        kernel.replace(":", "-"),
+        COMMIT.sub(r"\1", kernel.replace(":", "-")),
         *(options if recipe else []),
         *contender.scheduler.split(),
         contender.policy,

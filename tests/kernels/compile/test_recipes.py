@@ -73,10 +73,12 @@ def test_contenders_are_called_by_their_recipe() -> None:
             "debian:6.12",
             "a.deb,b.deb",
             "/boot/vmlinuz-6.1",
+            f"git:.#{'c0ffee' * 6}cafe,config=tinyconfig",
         )
     ]
     assert names == [
         "debian-source-6.1 ppc tinyconfig+guest", "linux-6.1.tar.xz tinyconfig", "debian-6.12", "a.deb,b.deb", "vmlinuz-6.1",
+        "git-.#c0ffeec0ffee tinyconfig",
     ]  # fmt: skip
 
 
