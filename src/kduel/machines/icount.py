@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Unpack
 
-import msgspec
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
@@ -29,22 +27,21 @@ from kduel.benchmarks.request import SHARES
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import HostError, InputError
-from kduel.core.temporary import as_temporary_error, temporary_directory
-from kduel.guest import boots, confine, initramfs, programs
+from kduel.core.errors import InputError
+from kduel.guest import confine, initramfs, programs
 from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
 from kduel.guest.emulator import qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
-from kduel.guest.repetition import Fingerprint, find_odd_one, fingerprint, first_difference, trial_contents
 from kduel.guest.root import Root, root_image
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.guests.judged import QemuSettings
+from kduel.machines.guests.proofs import Proofs, check_not_killed
 from kduel.machines.qemu import QemuMachine
 
 MODULES = ("virtio_pci", "virtio_console")
@@ -53,8 +50,6 @@ PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
 ROOT, PLUGIN_FILE, COUNTS, LINES, SPENT = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@", "@SPENT@"
 """Stand for files in QEMU's arguments."""
-NOT_DETERMINISTIC = "not-deterministic"
-"""Code of a void trial that its repetitions contradict."""
 QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
 APART = "slab_nomerge"
@@ -158,78 +153,8 @@ class IcountMachine(QemuMachine):
         return {key: value for key, value in super().expected_environment(arm).items() if key != "clocksource"}
 
     def boot(self, trial: Trial) -> Outcome:
-        """One boot, proved by a repetition: at the same time, or earlier with this cache.
-
-        Where the two differ a third one decides which of them stands alone, and the trial is that of the two others; where all
-        three do, it is void. Raises HostError where the host ended the repetition.
-        """
-        known = self.cache.path("proofs", self.key(trial)) / "files.json"
-        with temporary_directory() as place:
-            twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]
-            with as_temporary_error(place):
-                for twin in twins[1:]:
-                    twin.into.mkdir()
-            if known.is_file():
-                outcome = self.boot_once(trial)
-                earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
-                if outcome.void or fingerprint(trial_contents(trial.into)) == earlier:
-                    return self.add_proof(
-                        outcome, f"the same {len(earlier)} files as in an earlier boot, bit for bit"
-                    )
-                shutil.rmtree(known.parent, ignore_errors=True)
-                second = self.boot_once(twins[1])
-            else:
-                with boots.pool(2) as threads:
-                    outcome, second = threads.map(self.boot_once, twins[:2])
-            if outcome.void:
-                return outcome
-            check_not_killed(second.facts.get("killed_by", ""), "the repetition of a trial")
-            if second.void:
-                return self.void_not_deterministic(
-                    outcome, f"Of two equal boots one is good, the other void by {second.void}: {second.message}"
-                )
-            left = [trial_contents(twin.into) for twin in twins[:2]]
-            if left[0] == left[1]:
-                self.keep_proof(trial, fingerprint(left[0]))
-                return self.add_proof(outcome, f"a second boot gave the same {len(left[0])} files, bit for bit")
-            return self.decide(twins, left, outcome)
-
-    def decide(self, twins: Sequence[Trial], left: list[dict[str, bytes]], outcome: Outcome) -> Outcome:
-        """The outcome by a third boot, which tells which of two that differ stands alone; void where all three differ."""
-        third = self.boot_once(twins[2])
-        left.append(trial_contents(twins[2].into) if not third.void else {})
-        prints = [fingerprint(one) for one in left]
-        difference = first_difference(left[0], left[1])
-        odd = find_odd_one(prints)
-        if odd is None:
-            return self.void_not_deterministic(
-                outcome, f"Three equal boots gave three results. The first two differ in {difference}"
-            )
-        if odd == 0:
-            for path in twins[1].into.iterdir():
-                replace_path(path, twins[0].into / path.name)
-        self.keep_proof(twins[0], prints[1 if odd == 0 else 0])
-        outcome.facts["odd_boot"] = difference
-        which = ("first", "second")[odd] if odd < 2 else "third"
-        return self.add_proof(outcome, f"two of three boots are the same; the {which} one differs: {difference}")
-
-    def void_not_deterministic(self, outcome: Outcome, why: str) -> Outcome:
-        """The outcome of a boot that its repetitions contradict: nothing of it may be used."""
-        return structs.replace(outcome, void=NOT_DETERMINISTIC, message=why)
-
-    def add_proof(self, outcome: Outcome, how: str) -> Outcome:
-        """The outcome with the words on its proof."""
-        if not outcome.void:
-            outcome.facts["proof"] = how
-        return outcome
-
-    def keep_proof(self, trial: Trial, files: Fingerprint) -> None:
-        """Remember what an exact repetition of this trial leaves."""
-
-        def build(into: Path) -> None:
-            (into / "files.json").write_bytes(msgspec.json.encode(files))
-
-        self.cache.entry("proofs", self.key(trial), build)
+        """One boot, proved by a repetition. Raises HostError where the host ended it."""
+        return Proofs(self.cache, self.key(trial), self.boot_once).prove(trial)
 
     def key(self, trial: Trial) -> str:
         """Hash of all that determines a trial: kernel, programs, script, command line, QEMU and its arguments."""
@@ -354,22 +279,6 @@ class IcountMachine(QemuMachine):
 def digest(*words: object) -> str:
     """A hash of what determines something, for a key of the cache."""
     return hashlib.sha256(repr(words).encode()).hexdigest()[:32]
-
-
-def check_not_killed(signal: str, what: str) -> None:
-    """Raises HostError where a signal from outside ended QEMU: that says nothing of the kernel."""
-    if signal:
-        raise HostError(
-            f"QEMU was ended by {signal} while it counted {what}",
-            "Find out who sent it: the host's kernel does where memory runs out (see dmesg). The same command continues.",
-        )
-
-
-def replace_path(source: Path, target: Path) -> None:
-    """Put a file or directory in the place of another."""
-    if target.is_dir():
-        shutil.rmtree(target)
-    shutil.move(source, target)
 
 
 def _archive(notes: Mapping[str, str]) -> bytes:

@@ -25,7 +25,8 @@ from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile,
 from kduel.explain.symbols import Symbols
 from kduel.guest import boots
 from kduel.machines import Arm, Trial
-from kduel.machines.icount import COUNTS, IcountMachine, check_not_killed, digest
+from kduel.machines.guests.proofs import check_not_killed
+from kduel.machines.icount import COUNTS, IcountMachine, digest
 from kduel.run.exact.symbols import symbols_of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script

@@ -30,7 +30,8 @@ from kduel.explain.symbols import Symbols
 from kduel.guest import boots
 from kduel.guest.size import mebibytes
 from kduel.machines import Arm
-from kduel.machines.icount import IcountMachine, check_not_killed, digest
+from kduel.machines.guests.proofs import check_not_killed
+from kduel.machines.icount import IcountMachine, digest
 from kduel.run.exact.measure import exact_machine, make_trial, script_of_all_steps
 from kduel.run.exact.subject import BOOT, STUDY, Subject, check_operation
 from kduel.run.prepare import Ready
