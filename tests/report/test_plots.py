@@ -59,40 +59,37 @@ def test_pictures_are_drawn(example: str) -> None:
 
 def test_forest_cuts_wide_intervals_and_says_so() -> None:
     metrics = published().metrics
-    limit = plots.forest_limit(metrics, 1.0)
-    rows = {row["label"]: row for row in plots.forest_rows(metrics, limit)}
-    latency = rows["cyclictest/max_latency"]
-    assert latency["over"] == limit
-    assert latency["high"] == limit
-    switches = rows["perf-stat/context_switches"]
-    assert switches["over"] is None
-    assert switches["under"] is None
-    assert -limit < switches["low"] < switches["effect"] < switches["high"] < 0
+    scale = plots.forest_scale(metrics, 1.0)
+    rows = {row["label"]: row for row in plots.forest_rows(metrics, scale)}
+    wide, switches = rows["cyclictest/max_latency"], rows["perf-stat/context_switches"]
+    assert wide["over"] == wide["high"] == scale.high
+    assert switches["over"] is None and switches["under"] is None
+    assert scale.low < switches["low"] < switches["effect"] < switches["high"] < 0
 
 
-def test_forest_begins_at_minus_100_per_cent_at_most() -> None:
-    """A change below it cannot be: the axis of a wide interval went to -158 %."""
+def test_forest_is_logarithmic_where_a_change_is_large() -> None:
+    """A wide interval squeezed all others, and its axis went to -158 %."""
     from msgspec.structs import replace
 
     metrics = published().metrics
-    for low, high in ((-99.0, 9e5), (-250.0, 140.0)):
+    for low, high, labels in ((-99.5, 9e5, ("0", "+900", "−90")), (-250.0, 140.0, ("0", "+100", "−50"))):
         wide = [replace(metric, ci_low_pct=low, effect_pct=5.0, ci_high_pct=high) for metric in metrics]
-        limit = plots.forest_limit(wide, 1.0)
-        assert limit > 100
-        rows = plots.forest_rows(wide, limit)
-        assert {row["low"] for row in rows} == {max(low, -100.0)} and {row["high"] for row in rows} == {
-            min(high, limit)
-        }
-        assert {row["under"] for row in rows} == {-100.0 if low < -100 else None}
+        scale = plots.forest_scale(wide, 1.0)
+        first, last = plots.on_axis(scale.low, scale), plots.on_axis(scale.high, scale)
+        assert first > 0 and first * last == pytest.approx(1), (
+            "half as much is as far from no change as twice as much"
+        )
+        rows = plots.forest_rows(wide, scale)
+        assert {row["low"] for row in rows} == {row["under"] for row in rows} == {scale.low}
+        assert {row["high"] for row in rows} == {min(high, scale.high)}
         drawn = plots.forest(wide, 1.0, plots.PICTURE, 400)
-        domains = {
-            tuple(each["scale"]["domain"]) for layer in drawn["layer"] if "scale" in (each := layer["encoding"]["x"])
-        }
-        assert domains == {(-100.0, limit)}
+        scales = [each["scale"] for layer in drawn["layer"] if "scale" in (each := layer["encoding"]["x"])]
+        assert {(each["type"], *each["domain"]) for each in scales} == {("log", first, last)}
+        assert all(f">{text}<" in plots.svg(drawn) for text in labels)
     narrow = [replace(metric, ci_low_pct=-2.0, effect_pct=1.0, ci_high_pct=4.0) for metric in metrics]
-    limit = plots.forest_limit(narrow, 1.0)
+    scale = plots.forest_scale(narrow, 1.0)
     drawn = plots.forest(narrow, 1.0, plots.PICTURE, 400)
-    assert drawn["layer"][0]["encoding"]["x"]["scale"]["domain"] == [-limit, limit]
+    assert drawn["layer"][0]["encoding"]["x"]["scale"] == {"domain": [-scale.high, scale.high], "nice": False}
 
 
 def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen() -> None:

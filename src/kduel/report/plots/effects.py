@@ -18,14 +18,15 @@ from kduel.core.metric_results import MetricResult
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import sign_of
 from kduel.report.content.notes import key
-from kduel.report.content.overview import beginning
+from kduel.report.plots.draw import Scale
 from kduel.report.plots.engine import drawing
-from kduel.report.plots.intervals import axis_end
+from kduel.report.plots.intervals import Ratios, change_scale
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
 
 SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+,.3~r')"
+AS_CHANGE = "datum.value === 1 ? '0' : format(100 * datum.value - 100, '+,.3~r')"
 FOREST_ROWS = 40
 """More rows than this are no picture any more."""
 
@@ -112,9 +113,9 @@ def forest_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
     return [m for m in drawn if id(m) in kept]
 
 
-def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
-    """Effects with intervals in per cent, cut where the axis begins and at `limit`, where it ends."""
-    rows, least = [], beginning(limit)
+def forest_rows(metrics: list[MetricResult], scale: Scale) -> list[Row]:
+    """Effects with intervals in per cent, cut at the ends of the axis."""
+    rows, least, limit = [], scale.low, scale.high
     for number, metric in enumerate(metrics):
         assert metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
         rows.append(
@@ -134,20 +135,35 @@ def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
     return rows
 
 
-def forest_limit(metrics: list[MetricResult], delta: float) -> float:
-    """End of the axis: to all decided intervals, and not so far that a very wide one squeezes the others."""
-    reaches = [(max(abs(m.ci_low_pct or 0), abs(m.ci_high_pct or 0)), m.decided) for m in metrics]
-    return axis_end(reaches, delta)
+def on_axis(change: float, scale: Scale) -> float:
+    """A change in per cent as the axis has it: as a ratio where it is logarithmic."""
+    return 1 + change / 100 if isinstance(scale, Ratios) else change
+
+
+def forest_scale(metrics: list[MetricResult], delta: float) -> Scale:
+    """The axis: to all decided intervals, and not so far that a very wide one squeezes the others."""
+    return change_scale([(m.ci_low_pct or 0, m.ci_high_pct or 0, m.decided) for m in metrics], delta)
 
 
 def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int | str = "container") -> Spec:
     """Every effect with its interval against the band in which a difference does not matter."""
     shown = forest_metrics(metrics)
-    limit = forest_limit(shown, delta)
-    rows = forest_rows(shown, limit)
+    scale = forest_scale(shown, delta)
+    rows = forest_rows(shown, scale)
     row: Spec = {"field": "row", "type": "ordinal", "axis": None, "scale": {"paddingInner": 0, "paddingOuter": 0}}
-    x: Spec = {"type": "quantitative", "scale": {"domain": [beginning(limit), limit], "nice": False}}
+    domain = [on_axis(scale.low, scale), on_axis(scale.high, scale)]
+    x: Spec = {"type": "quantitative", "scale": {"domain": domain, "nice": False}}
     axis: Spec = {"title": "change against the baseline, %", "labelExpr": SIGNED, "tickCount": 7}
+    names = {name: name for name in ("low", "effect", "high", "under", "over")}
+    if isinstance(scale, Ratios):
+        names = {name: f"{name}_ratio" for name in names}
+        x["scale"]["type"] = "log"
+        axis["title"] += ", logarithmic"
+        axis |= {
+            "labelExpr": AS_CHANGE,
+            "values": [on_axis(value, scale) for value in scale.ticks(4)],
+            "labelOverlap": False,
+        }
     colour = {
         "field": "tone",
         "type": "nominal",
@@ -160,16 +176,21 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
     ]
     words: Spec = {"align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
     spec = base(theme, width, {"step": 46}, rows)
+    if isinstance(scale, Ratios):
+        spec["transform"] = [
+            {"calculate": f"isValid(datum.{name}) ? 1 + datum.{name} / 100 : null", "as": ratio}
+            for name, ratio in names.items()
+        ]
     edge: Spec = {"filled": True, "size": 70, "opacity": 1}
     lower: Spec = {"value": 32}
     layers: list[Spec] = [
         {
-            "data": {"values": [{"low": -delta, "high": delta}]},
+            "data": {"values": [{"low": on_axis(-delta, scale), "high": on_axis(delta, scale)}]},
             "mark": {"type": "rect", "color": theme.band},
             "encoding": {"x": {"field": "low", **x, "axis": axis}, "x2": {"field": "high"}},
         },
         {
-            "data": {"values": [{"zero": 0}]},
+            "data": {"values": [{"zero": on_axis(0, scale)}]},
             "mark": {"type": "rule", "color": theme.dim},
             "encoding": {"x": {"field": "zero", **x}},
         },
@@ -191,15 +212,21 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
             "encoding": {
                 "y": row,
                 "yOffset": lower,
-                "x": {"field": "low", **x},
-                "x2": {"field": "high"},
+                "x": {"field": names["low"], **x},
+                "x2": {"field": names["high"]},
                 "color": colour,
                 "tooltip": tip,
             },
         },
         {
             "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-            "encoding": {"y": row, "yOffset": lower, "x": {"field": "effect", **x}, "color": colour, "tooltip": tip},
+            "encoding": {
+                "y": row,
+                "yOffset": lower,
+                "x": {"field": names["effect"], **x},
+                "color": colour,
+                "tooltip": tip,
+            },
         },
     ]
     for field, shape in (("under", "triangle-left"), ("over", "triangle-right")):
@@ -207,7 +234,13 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
             {
                 "transform": [{"filter": f"isValid(datum.{field})"}],
                 "mark": {**edge, "type": "point", "shape": shape},
-                "encoding": {"y": row, "yOffset": lower, "x": {"field": field, **x}, "color": colour, "tooltip": tip},
+                "encoding": {
+                    "y": row,
+                    "yOffset": lower,
+                    "x": {"field": names[field], **x},
+                    "color": colour,
+                    "tooltip": tip,
+                },
             }
         )
     spec["layer"] = layers

@@ -105,21 +105,23 @@ def cell(drawn: Markup, tone: str = "") -> Markup:
 def intervals(metrics: Sequence[MetricResult], delta: float, name: str) -> Intervals | None:
     """The axis of the metrics, called `name` in its page, or None where none has an interval in per cent."""
     spans = [(span[0], span[2], metric.decided) for metric in metrics if (span := bounds(metric)) is not None]
-    if not spans:
-        return None
+    return Intervals(scale=change_scale(spans, delta), delta=delta, name=name) if spans else None
+
+
+def change_scale(spans: Sequence[tuple[float, float, bool]], delta: float) -> Scale:
+    """The common scale of intervals in per cent, (low, high, whether decided); by ratios where one is LARGE."""
     limit = axis_end([(max(abs(low), abs(high)), sure) for low, high, sure in spans], delta)
-    scale = Scale(low=beginning(limit), high=limit)
-    if limit > LARGE:
-        limit = axis_end(
-            [(max(ratio_reach(low), ratio_reach(high)), sure) for low, high, sure in spans], delta, FARTHEST_RATIO
-        )
-        scale = Ratios(low=100 * (1 / (1 + limit / 100) - 1), high=limit)
-    return Intervals(scale=scale, delta=delta, name=name)
+    if limit <= LARGE:
+        return Scale(low=beginning(limit), high=limit)
+    reaches = [(max(ratio_reach(low), ratio_reach(high)), sure) for low, high, sure in spans]
+    limit = axis_end(reaches, delta, FARTHEST_RATIO)
+    return Ratios(low=100 * (1 / (1 + limit / 100) - 1), high=limit)
 
 
 def ratio_reach(change: float) -> float:
-    """The change, or its inverse where it is negative: -50 % reaches as far as +100 %."""
-    return change if change >= 0 else 100 * (1 / (1 + change / 100) - 1) if change > -100 else math.inf
+    """The change, or its inverse where it is negative: -50 % reaches as far as +100 %. 0 for what is no ratio, -100 % and
+    less: its other end says how far the axis goes."""
+    return change if change >= 0 else 100 * (1 / (1 + change / 100) - 1) if change > -100 else 0.0
 
 
 def axis_end(reaches: list[tuple[float, bool]], delta: float, farthest: float = FARTHEST) -> float:
