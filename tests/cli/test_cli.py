@@ -105,6 +105,12 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["diff", ""], 2, "It is empty, as an unset variable is"),
         (["run", "", "b"], 2, "It is empty"),
         (["run", "a", "b", "--suite", ""], 2, "It is empty"),
+        (["run", "a", "b", "--machine", ""], 2, "It is empty"),
+        (["run", "a", "b", "--fleet", ""], 2, "It is empty"),
+        (["run", "a", "b", "--command", "x", "--regex", ""], 2, "It is empty"),
+        (["run", "a", "b", "--command", "x", "--unit", ""], 2, "It is empty"),
+        (["run", "a", "b", "--notify", ""], 2, "It is empty"),
+        (["bundle", "a", "b", "--machine", ""], 2, "It is empty"),
         (["run", "outside:a", "outside:b,sysctl=a.b=1,sysctl=a.b=2"], 2, "sysctl=a.b=2 is no setting"),
     ],
 )

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.named_study import is_study_file, read_named_study
-from kduel.cli.options import NamedPath, contender_arguments, machine_help, offline_option, quiet_option, suite_option
+from kduel.cli.options import (
+    NamedPath,
+    Word,
+    contender_arguments,
+    machine_help,
+    offline_option,
+    quiet_option,
+    suite_option,
+)
 
 if TYPE_CHECKING:
     from kduel.machines import Means
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
 @click.command("bundle")
 @contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
 @suite_option
-@click.option("--machine", default="", metavar="SPEC", help=machine_help)
+@click.option("--machine", type=Word(), default="", metavar="SPEC", help=machine_help)
 @click.option(
     "--output",
     "-o",

@@ -32,7 +32,8 @@ class Word(WordType):
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value == "":
+        default = ctx and param and param.name and ctx.get_parameter_source(param.name) is ParameterSource.DEFAULT
+        if value == "" and not default:
             self.fail("It is empty, as an unset variable is.", param, ctx)
         return str(value)
 
@@ -143,6 +144,7 @@ fail_on_option = click.option(
 )
 notify_option = click.option(
     "--notify",
+    type=Word(),
     default="",
     metavar="CMD",
     help="Shell command to start when the run has ended; the verdict is its standard input, KDUEL_RUN and KDUEL_STATUS are set.",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from kduel.cli.options import plugin_option
+from kduel.cli.options import Word, plugin_option
 from kduel.core.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -48,9 +48,12 @@ def own_study_options(command: F) -> F:
             type=click.Choice(["lower", "higher"]),
             help="Which values of --command are better.  [default: lower]",
         ),
-        click.option("--unit", metavar="UNIT", help="Unit of the number of --command.  [default: units]"),
+        click.option(
+            "--unit", type=Word(), metavar="UNIT", help="Unit of the number of --command.  [default: units]"
+        ),
         click.option(
             "--regex",
+            type=Word(),
             metavar="RE",
             help="RE2 expression whose one group is the number.  [default: a number alone on a line]",
         ),

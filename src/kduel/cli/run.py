@@ -14,6 +14,7 @@ from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
     NamedPath,
     Number,
+    Word,
     contender_arguments,
     fail_on_option,
     machine_help,
@@ -42,9 +43,10 @@ from kduel.core.errors import InputError
     help="Stop when every primary metric is decided, or after N blocks.",
     metavar="N",
 )
-@click.option("--machine", default="", metavar="SPEC", help=machine_help)
+@click.option("--machine", type=Word(), default="", metavar="SPEC", help=machine_help)
 @click.option(
     "--fleet",
+    type=Word(),
     default="",
     metavar="SPEC",
     help="Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
