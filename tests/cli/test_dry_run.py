@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from kduel.cli.run import command
-from kduel.core.errors import InputError
 
 STUDY = """[study]
 name = "short"
@@ -95,9 +94,28 @@ def test_too_few_blocks_for_any_verdict_are_told(
     assert said in told if said else "too few" not in told
 
 
-def test_a_fleet_is_read_and_named() -> None:
-    words = ["debian:6.1", "debian:6.12", "--dry-run", "--fleet"]
-    done = CliRunner().invoke(command, [*words, "local"], catch_exceptions=False)
-    assert "of a trial on the fleet local" in done.output
-    with pytest.raises(InputError, match="no fleet 'nosuch'"):
-        CliRunner().invoke(command, [*words, "nosuch"], catch_exceptions=False)
+def test_a_fleet_is_read_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = plan(monkeypatch, tmp_path, "--machine", "icount", "--fleet", "local")
+    assert "of a trial on the machine icount of the fleet local;" in told
+    assert "or longer, divided among its machines." in told
+    assert "no fleet 'nosuch'" in plan(monkeypatch, tmp_path, "--fleet", "nosuch")
+
+
+@pytest.mark.parametrize(
+    ("machine", "fleet", "said"),
+    [
+        # The machine's place is that of each host.
+        ("ssh", '[[host]]\nname = "a"\n[[host]]\nname = "b"', "on the machine ssh of the fleet hosts;"),
+        ("ssh", '[[host]]\nname = "a"\nmachine = {boot = "lilo"}', "fleet.toml: a: machine ssh: boot"),
+        ("qemu", '[[host]]\nname = "a"\n[[host]]\nname = "a"', "names a twice"),
+        ("qemu", '[[host]]\nname = "a"\nmachine = {memory = "lots"}', "is not a size"),
+        ("qemu", 'kind = "local"', "2 workers on one host disturb one another"),
+        ("ssh:place=a", 'kind = "slurm"', "slurm does not drive the machine ssh"),
+        ("qemu", 'kind = "labgrid"', "labgrid drives boards"),
+    ],
+)
+def test_the_members_of_a_fleet_are_checked_as_a_run_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, fleet: str, said: str
+) -> None:
+    (tmp_path / "fleet.toml").write_text(fleet)
+    assert said in plan(monkeypatch, tmp_path, "--machine", machine, "--fleet", "fleet.toml")

@@ -174,15 +174,13 @@ def command(
     )
     if dry_run:
         from kduel.cli.dry_run import describe
+        from kduel.run.fleet.session import read_fleet_study
         from kduel.run.prepare import read_study
 
-        read_study(study, origin)
-        place = f"the machine {study.machine}"
-        if fleet:
-            from kduel.run.fleet.session import read_fleet
-
-            place = f"the fleet {read_fleet(fleet)[0]}"
-        click.echo(describe(study, describe_plan(study), place), nl=False)
+        if not fleet:
+            read_study(study, origin)
+        kind = read_fleet_study(study, fleet, origin) if fleet else ""
+        click.echo(describe(study, describe_plan(study), kind), nl=False)
         return
     request = RunRequest(
         study=study,

@@ -112,6 +112,11 @@ class FleetKind(ABC, Generic[S]):
         if found := argument_of(cls, FleetKind):
             cls.Settings = found
 
+    def named_members(self, settings: S, machine: str) -> Sequence[Member]:
+        """Members as far as the settings name them, without asking an engine. Raises InputError for what cannot work with
+        the study's kind of machine."""
+        return ()
+
     @abstractmethod
     def open(self, settings: S, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         """The fleet for a run. `machine` is the study's kind of machine; `run` is a name of the run, the same at each

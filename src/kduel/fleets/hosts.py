@@ -92,15 +92,19 @@ class Hosts(FleetKind[HostsSettings]):
     name: ClassVar[str] = "hosts"
     summary: ClassVar[str] = "machines that ssh reaches, from a file with a table [[host]] for each"
 
-    def open(
-        self, settings: HostsSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
-    ) -> Fleet:
+    def named_members(self, settings: HostsSettings, machine: str) -> list[Member]:
         own = {host.name: host.machine for host in settings.host}
         if machine == "ssh":
             own = {host.name: host.ssh_settings | host.machine for host in settings.host}
         members = [Member(name=host.name, settings=own[host.name]) for host in settings.host]
         check_members(members, "the file of hosts")
         check_places(settings.host)
+        return members
+
+    def open(
+        self, settings: HostsSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
+        members = self.named_members(settings, machine)
         return LocalFleet(members) if machine == "ssh" else HostsFleet(members, settings.host, run)
 
 

@@ -132,14 +132,18 @@ class Labgrid(FleetKind[LabgridSettings]):
     name: ClassVar[str] = "labgrid"
     summary: ClassVar[str] = "boards of a lab: labgrid's places that have given tags, for the machine board"
 
-    def open(
-        self, settings: LabgridSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
-    ) -> Fleet:
+    def named_members(self, settings: LabgridSettings, machine: str) -> tuple[Member, ...]:
         if machine != "board":
             raise InputError(
                 f"--fleet labgrid drives boards, and the study's machine is {machine}",
                 "Use --machine board:MINE.toml; docs/boards.md describes its format.",
             )
+        return ()
+
+    def open(
+        self, settings: LabgridSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
+        self.named_members(settings, machine)
         if shutil.which(PROGRAM) is None:
             raise HostError(f"{PROGRAM} is not in the path", "Install it: pip install labgrid.")
         names = choose(settings, places(client(settings, "-v", "places")), known)

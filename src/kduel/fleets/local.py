@@ -46,15 +46,18 @@ class LocalFleetKind(FleetKind[LocalFleetSettings]):
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = "several worker processes on this machine, for exact machines"
 
-    def open(
-        self, settings: LocalFleetSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
-    ) -> Fleet:
+    def named_members(self, settings: LocalFleetSettings, machine: str) -> list[Member]:
         if settings.workers > 1 and machine_kind(machine).timed_on_host:
             raise InputError(
                 f"the machine {machine} measures time, and {settings.workers} workers on one host disturb one another",
                 "Use --fleet local with machine icount; for timings, one worker a host: --fleet hosts or slurm.",
             )
-        return LocalFleet([Member(name=f"worker{number}") for number in range(1, settings.workers + 1)])
+        return [Member(name=f"worker{number}") for number in range(1, settings.workers + 1)]
+
+    def open(
+        self, settings: LocalFleetSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
+        return LocalFleet(self.named_members(settings, machine))
 
 
 PLUGIN = LocalFleetKind()

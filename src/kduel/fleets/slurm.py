@@ -252,14 +252,18 @@ class Slurm(FleetKind[SlurmSettings]):
         "nodes of a Slurm cluster: for guests, a block a job; with machine slurm-node, measured themselves"
     )
 
-    def open(
-        self, settings: SlurmSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
-    ) -> Fleet:
+    def named_members(self, settings: SlurmSettings, machine: str) -> tuple[Member, ...]:
         if machine in ("ssh", "board", "local"):
             raise InputError(
                 f"--fleet slurm does not drive the machine {machine}",
                 "Use machine qemu or icount for guests on the nodes, or slurm-node to measure the nodes themselves.",
             )
+        return ()
+
+    def open(
+        self, settings: SlurmSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
+        self.named_members(settings, machine)
         need_programs()
         if not settings.exclusive and machine == "qemu":
             progress.warn("with exclusive = false other jobs may disturb the timings of machine qemu")

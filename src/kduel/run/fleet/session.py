@@ -17,6 +17,7 @@ from kduel.fleets import Fleet, FleetSettings, check_members, fleet_kind
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.run.fleet.controller import Controller
 from kduel.run.fleet.gather import FleetRequest, gather
+from kduel.run.prepare import read_study
 from kduel.run.watch import GiveUp, Watcher
 from kduel.store.documents import Lock
 from kduel.store.identity import check_same_study, short_value, value_differences
@@ -48,6 +49,22 @@ def read_fleet(spec: str) -> tuple[str, dict[str, Any]]:
     except InputError as error:
         raise InputError(f"{spec}: {error.message}", error.remedy) from error
     return kind, table
+
+
+def read_fleet_study(study: Study, spec: str, origin: str) -> str:
+    """The fleet's kind, where the study can be carried out on it as far as both are written: nothing is asked or fetched.
+
+    Raises InputError as `read_fleet`, the fleet and `read_study` with each member's own settings do.
+    """
+    kind, table = read_fleet(spec)
+    chosen = fleet_kind(kind)
+    own = {
+        member.name: member.settings for member in chosen.named_members(chosen.read_settings(table), study.machine)
+    }
+    for name, settings in (own or {"": {}}).items():
+        member = structs.replace(study, machine_settings=study.machine_settings | settings)
+        read_study(member, f"{spec}: {name}" if settings else origin)
+    return kind
 
 
 def run_fleet(
