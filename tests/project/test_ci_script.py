@@ -60,3 +60,11 @@ def test_what_cannot_be_measured_leaves_no_comment(tmp_path: Path) -> None:
 def test_the_script_teaches_its_usage() -> None:
     done = subprocess.run([CI / "compare"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "BASELINE CONTENDER" in done.stderr and "comment.md" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["-b", "redis"], ["--benchmark=redis"], ["--command", "x"], ["--suite", "quick"]])
+def test_what_is_measured_is_counted_only_where_it_is_not_named(tmp_path: Path, words: list[str]) -> None:
+    environment = os.environ | {"KDUEL": "echo", "KDUEL_CI": str(tmp_path)}
+    line = [CI / "compare", "a", "b", *words]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    assert "exact-quick" not in done.stdout and f"--quiet {' '.join(words)}" in done.stdout
