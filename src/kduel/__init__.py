@@ -1,7 +1,7 @@
 """KDuel: which Linux kernel or scheduler is faster, by how much, and whether you can be sure."""
 
-# Nothing is imported here, not even annotations': the command line starts with this file, Ctrl-C may come at once, and
-# __main__ handles it first.
+# Nothing is imported here, not even for annotations: the command line starts with this file, Ctrl-C may come at once,
+# and __main__ has to handle it first.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,9 @@ class Interrupt:
 
 
 class Interruption(KeyboardInterrupt):
-    """An exception for a signal. It is not KeyboardInterrupt itself: one that leaves code that was given to `exec` as text, such as
-    the making of a dataclass, would make Python end by SIGINT in place of our status, even though it was handled
-    (Python/pythonrun.c, run_eval_code_obj)."""
+    """An exception for a signal. It is not KeyboardInterrupt itself: one that leaves code that was given to `exec` as
+    text, such as the making of a dataclass, would make Python end by SIGINT in place of our status, even though it was
+    handled (Python/pythonrun.c, run_eval_code_obj)."""
 
 
 class ReportedInterrupt(KeyboardInterrupt):

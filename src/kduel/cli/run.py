@@ -174,12 +174,16 @@ def command(
     )
     if dry_run:
         from kduel.cli.dry_run import describe
-        from kduel.run.fleet.session import read_fleet_study
-        from kduel.run.prepare import read_study
 
-        if not fleet:
+        kind = ""
+        if fleet:
+            from kduel.run.fleet.session import read_fleet_study
+
+            kind = read_fleet_study(study, fleet, origin)
+        else:
+            from kduel.run.prepare import read_study
+
             read_study(study, origin)
-        kind = read_fleet_study(study, fleet, origin) if fleet else ""
         click.echo(describe(study, describe_plan(study), kind), nl=False)
         return
     request = RunRequest(

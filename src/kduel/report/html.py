@@ -165,9 +165,10 @@ def mark_code(text: str) -> Markup:
     """The text with what stands in backquotes as code."""
     from markupsafe import Markup, escape
 
-    parts = visible(text).split("`")
+    shown = visible(text)
+    parts = shown.split("`")
     if len(parts) % 2 == 0:  # One of them has no other: they are part of a name.
-        return escape(visible(text))
+        return escape(shown)
     return Markup().join(
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
     )

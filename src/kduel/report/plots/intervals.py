@@ -41,7 +41,7 @@ class Ratios(Scale, frozen=True):
             if self.share(value) <= INSIDE and all(
                 abs(self.share(value) - self.share(one)) > 0.5 / about for one in found
             ):
-                found += [value, 100.0 * (1 / ratio - 1)]
+                found += [value, inverse(value)]
         return sorted(found)
 
 
@@ -115,13 +115,18 @@ def change_scale(spans: Sequence[tuple[float, float, bool]], delta: float) -> Sc
         return Scale(low=beginning(limit), high=limit)
     reaches = [(max(ratio_reach(low), ratio_reach(high)), sure) for low, high, sure in spans]
     limit = axis_end(reaches, delta, FARTHEST_RATIO)
-    return Ratios(low=100 * (1 / (1 + limit / 100) - 1), high=limit)
+    return Ratios(low=inverse(limit), high=limit)
+
+
+def inverse(change: float) -> float:
+    """The change in per cent that undoes another, above -100 %: -50 % undoes +100 %."""
+    return 100 * (1 / (1 + change / 100) - 1)
 
 
 def ratio_reach(change: float) -> float:
     """The change, or its inverse where it is negative: -50 % reaches as far as +100 %. 0 for what is no ratio, -100 % and
     less: its other end says how far the axis goes."""
-    return change if change >= 0 else 100 * (1 / (1 + change / 100) - 1) if change > -100 else 0.0
+    return change if change >= 0 else inverse(change) if change > -100 else 0.0
 
 
 def axis_end(reaches: list[tuple[float, bool]], delta: float, farthest: float = FARTHEST) -> float:
