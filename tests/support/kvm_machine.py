@@ -5,6 +5,7 @@ What runs in its guests runs through /dev/kvm as on hardware; their speed is tha
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import build_environment
-from build_machine import COMMAND_LINE, KERNELS
+from build_machine import COMMAND_LINE, KERNELS, newer_emulator
 from own_machine import LATEST, Own
 from real_machine import SOURCE
 
@@ -93,6 +94,8 @@ class KvmMachine(Own):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
+        # QEMU 7.2 was seen to reset the guests of this machine, and to hang with it.
+        self.emulator = newer_emulator(place / "emulator")
         bundle = place / "bundle.tar"
         words = [sys.executable, "-m", "kduel", "bundle", *CONTENDERS, "--quiet", "--output", str(bundle)]
         subprocess.run(words, check=True, cwd=SOURCE)
@@ -159,6 +162,14 @@ class KvmMachine(Own):
         """Wait for a condition of the run that `start` started; the process id of its QEMU, or of the first one."""
         self.until(f"process=$(cat /tmp/{user}.pid) && {{ {condition} || ! kill -0 $process; }}")
         return int(self.must(f"pgrep -x -P $(cat /tmp/{user}.pid) qemu-system-x86").split()[0])
+
+    def add_program(self, source: Path, path: str) -> str:
+        """Bring a C program along, without libraries; its SHA-256."""
+        made = self.place / source.stem
+        subprocess.run(["cc", "-static", "-O1", source, "-o", made], check=True)
+        with made.open("rb") as stream:
+            subprocess.run(self.argv(f"cat >{path} && chmod 755 {path}"), stdin=stream, timeout=LATEST, check=True)
+        return hashlib.sha256(made.read_bytes()).hexdigest()
 
     def run_tiny_kernels(self) -> dict[str, dict[str, Any]]:
         """What kvm_tiny.py prints there."""

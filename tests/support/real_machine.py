@@ -53,6 +53,8 @@ class Real:
     cpus = 2
     memory = "1024M"
     processor = "max"
+    emulator: tuple[str, ...] = ("qemu-system-x86_64",)
+    """QEMU, and how it is started."""
     packages: tuple[str, ...] = ()
     """Packages that the disk has besides."""
     more: tuple[str, ...] = ()
@@ -88,8 +90,8 @@ class Real:
             for to, at in [(self.port, 22), *zip(self.forwarded, self.forwarded, strict=True)]
         )
         argv = [
+            *self.emulator,
             *(
-                "qemu-system-x86_64",
                 "-nodefaults",
                 "-no-user-config",
                 "-display",

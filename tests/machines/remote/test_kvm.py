@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from kvm_machine import CONTENDERS, USER, Faulty, KvmMachine, Process
+from kvm_machine import CONTENDERS, USER, Facts, Faulty, KvmMachine, Process
 
 from kduel.guest import confine
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 MACHINE = KvmMachine
+INSIDE_SOURCE = Path(__file__).parents[2] / "support/kvm_inside.c"
 STUDY = """
 [study]
 name = "short"
@@ -40,6 +42,22 @@ BUSY = STUDY.format(
     blocks=2,
     benchmark='use = "command"\ntime = 1\ncommand = "timeout 30 sh -c \'while :; do :; done\' || echo 1"\n'
     'metrics = [{name = "one", unit = "1", better = "none", regex = "^(1)$"}]',
+)
+INSIDE = STUDY.format(
+    machine='cpus = 3\nclocksource = "kvm-clock"\npriority = "normal"',
+    blocks=1,
+    benchmark="""use = "command"
+label = "inside"
+time = 10
+files = {{"/tmp/kvm-inside" = "{digest}"}}
+command = "kvm-inside"
+metrics = [
+    {{name = "steal", unit = "s", better = "none", regex = "^stolen (.*)$"}},
+    {{name = "cycles", unit = "1", better = "none", regex = "^counter-cycles-errno (.*)$"}},
+]
+[[benchmark]]
+use = "perf-stat"
+time = 1""",
 )
 
 
@@ -98,6 +116,22 @@ def test_a_block_reaches_its_verdict_with_the_tsc(real: KvmMachine) -> None:
     assert "hypervisors" in real.must("cat /tmp/main/report/index.html"), "times by nested KVM carry a warning"
 
 
+def test_where_kvm_works_nothing_is_counted_first(real: KvmMachine) -> None:
+    """By default; and each of the guest's CPUs stays on its own."""
+    process = real.start(f"run {' '.join(CONTENDERS)} --offline --blocks 1 --out /tmp/timed")
+    guest = real.guest_in_step("/tmp/timed")
+    before = real.look_at(guest)
+    after = real.look_at(guest)
+    real.signal("INT")
+    process.communicate(timeout=600)
+    assert process.returncode == 130
+    assert real.run("ls /tmp/timed/exact")[0] != 0, "counted though KVM works"
+    check_confined(before)
+    assert before.whole["Uid"].split() == [real.must(f"id -u {USER}").strip()] * 4
+    assert sorted(thread["Cpus_allowed_list"] for thread in before.cpus) == ["0", "1"]
+    assert moves(before) == moves(after), "a pinned CPU of the guest moved"
+
+
 def test_a_killed_guest_costs_its_trial_and_roots_qemu_has_only_the_device(real: KvmMachine, faulty: Faulty) -> None:
     killed = real.records("/tmp/faulty")[0]
     assert killed["void"]["code"] == "qemu-killed" and killed["facts"]["killed_by"] == "SIGKILL", killed
@@ -111,7 +145,18 @@ def test_a_killed_guest_costs_its_trial_and_roots_qemu_has_only_the_device(real:
     assert {thread["Cpus_allowed_list"] for thread in faulty.killed.threads} == {"0", "1"}
 
 
-def test_an_interrupted_run_is_resumed_and_nothing_is_left(real: KvmMachine) -> None:
+def test_counting_first_is_by_emulator_where_asked(real: KvmMachine) -> None:
+    process = real.start(f"run {' '.join(CONTENDERS)} --offline --exact-first --blocks 1 --out /tmp/counted")
+    seen = real.look_at(real.guest_when("grep -qs . /tmp/counted/exact/trials/.new-*/console.log"))
+    real.signal("INT")
+    process.communicate(timeout=600)
+    assert process.returncode == 130
+    assert "-icount" in seen.whole["argv"] and "/dev/kvm" not in seen.whole.every("file")
+    assert real.run("ls /tmp/counted/trials/*")[0] != 0, "timed though counting was interrupted"
+
+
+def test_an_interrupted_run_is_resumed_where_the_host_is_the_same(real: KvmMachine) -> None:
+    """How long the host polls for a guest that went idle belongs to the experiment."""
     real.write("/tmp/stopped.toml", SHORT)
     process = real.start("run stopped.toml --offline --out /tmp/stopped")
     real.until("ls /tmp/stopped/trials/*/trial.json")
@@ -119,9 +164,37 @@ def test_an_interrupted_run_is_resumed_and_nothing_is_left(real: KvmMachine) -> 
     said, _ = process.communicate()
     assert process.returncode == 130 and "kduel resume" in said, said
     assert real.run(f"pgrep -u {USER} -x qemu-system-x86")[0] == 1, "a guest outlived its run"
+    polled = real.must("cat /sys/module/kvm/parameters/halt_poll_ns").strip()
+    real.must("echo 0 >/sys/module/kvm/parameters/halt_poll_ns")
+    try:
+        status, said = real.kduel_as(USER, "resume /tmp/stopped")
+    finally:
+        real.must(f"echo {polled} >/sys/module/kvm/parameters/halt_poll_ns")
+    assert status == 2 and f"halt_poll_ns: {polled} in the run, 0 now" in said, said
     status, said = real.kduel_as(USER, "resume /tmp/stopped")
     assert status == 0, said
     assert [trial["status"] for trial in real.records("/tmp/stopped")] == ["ok", "ok"], said
+
+
+def test_more_cpus_than_the_host_has_are_told_and_steal(real: KvmMachine) -> None:
+    """What the guest finds of its processor: by KVM's clock, without counters, with three CPUs on two."""
+    real.write("/tmp/inside.toml", INSIDE.format(digest=real.add_program(INSIDE_SOURCE, "/tmp/kvm-inside")))
+    process = real.start("run inside.toml --offline --out /tmp/inside")
+    seen = real.look_at(real.guest_in_step("/tmp/inside"))
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == 0, said
+    for trial in real.records("/tmp/inside"):
+        assert trial["status"] == "ok" and trial["failed_steps"] == {}, trial
+        found = Facts(real.must(f"cat /tmp/inside/trials/{trial['id']}/01-inside/stdout").replace(" ", ":"))
+        assert found["is-kvm"] == "1", found.lines
+        [host] = [step for label, step in trial["host"].items() if label == "inside"]
+        # Three CPUs were busy on two for four seconds; what the guest is told of it is what the host saw.
+        assert 1 < float(found["stolen"]) < 1.3 * host["vcpu_wait_s"] + 0.5, (found.lines, host)
+        assert found["steal-told"] == "1" and found["cpuid-faulting"] == "0", found.lines
+        assert found["counter-cycles-errno"] != "0" and found["counter-task-clock-errno"] == "0", found.lines
+    assert {thread["Cpus_allowed_list"] for thread in seen.threads} == {"0-1"} and len(seen.cpus) == 3
+    assert sum(map(int, moves(seen))) > 3, "no CPU of the guest moved"
+    assert "The guest has 3 CPUs, and KDuel may use 2 of this host" in real.must("cat /tmp/inside/report/index.html")
 
 
 def test_a_guest_that_hangs_is_ended_and_nothing_is_left(real: KvmMachine, faulty: Faulty) -> None:
@@ -138,3 +211,8 @@ def check_confined(qemu: Process) -> None:
     assert "/dev/kvm" in qemu.whole.every("file"), qemu.whole.lines
     assert qemu.whole["NoNewPrivs"] == "1" and {thread["Seccomp"] for thread in qemu.threads} == {"2"}
     assert int(qemu.whole["CapEff"], 16) == int(qemu.whole["CapPrm"], 16) == 0
+
+
+def moves(qemu: Process) -> list[str]:
+    """How often each thread of the guest's CPUs was moved."""
+    return [thread["se.nr_migrations"] for thread in qemu.cpus]
