@@ -146,24 +146,6 @@ def build(directory: Path, kernels: list[Kernel], packages: tuple[str, ...]) -> 
     assemble(directory)
 
 
-def newer_emulator(into: Path) -> tuple[str, ...]:
-    """Debian 13's QEMU, unpacked there, and how it is started here."""
-    subprocess.run(
-        [
-            *("mmdebstrap", "--quiet", "--variant=extract", "--mode=auto"),
-            "--include=qemu-system-x86,ipxe-qemu,seabios",
-            f"--keyring={keyring()}",
-            *("trixie", str(into), f"deb {debian_mirror()} trixie main"),
-        ],
-        check=True,
-    )  # fmt: skip
-    usr = into / "usr"
-    return (
-        *(f"{usr}/lib64/ld-linux-x86-64.so.2", "--library-path", f"{usr}/lib/x86_64-linux-gnu"),
-        *(f"{usr}/bin/qemu-system-x86_64", "-L", f"{usr}/share/qemu", "-L", f"{usr}/share/seabios"),
-    )
-
-
 def assemble(directory: Path) -> None:
     """The disk: GRUB's boot sector with a table of one partition, its core behind it, the partition."""
     disk = directory / "disk.img"

@@ -55,6 +55,7 @@ class Real:
     processor = "max"
     emulator: tuple[str, ...] = ("qemu-system-x86_64",)
     """QEMU, and how it is started."""
+    accelerator = "tcg"
     packages: tuple[str, ...] = ()
     """Packages that the disk has besides."""
     more: tuple[str, ...] = ()
@@ -97,7 +98,9 @@ class Real:
                 "-display",
                 "none",
                 "-machine",
-                "q35,accel=tcg",
+                "q35",
+                "-accel",
+                self.accelerator,
             ),
             *(
                 "-cpu",
