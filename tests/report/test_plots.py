@@ -172,3 +172,12 @@ def test_commands_in_a_text_are_code_and_names_with_one_backquote_stay() -> None
 
     assert mark_code("use `perf <x>` & go") == "use <code>perf &lt;x&gt;</code> &amp; go"
     assert mark_code("kernel a`b <i>") == "kernel a`b &lt;i&gt;"
+    assert mark_code("a``<i>") == "a``&lt;i&gt;"
+
+
+def test_commands_are_code_in_markdown_too_and_nothing_else_is_markup() -> None:
+    from kduel.report.markdown import mark_code
+
+    assert mark_code("use `perf <x>` & *go*") == "use `perf <x>` &amp; \\*go\\*"
+    assert mark_code("kernel a`b <i>") == "kernel a&#96;b &lt;i&gt;"
+    assert mark_code("a``<i>") == "a&#96;&#96;&lt;i&gt;"

@@ -18,6 +18,7 @@ from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.closing import EXACT_MEANS
+from kduel.report.content.code_spans import split_code
 from kduel.report.content.digest import SIGNS, digest, largest_first, side_words, sign_of
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn_figure
@@ -165,12 +166,9 @@ def mark_code(text: str) -> Markup:
     """The text with what stands in backquotes as code."""
     from markupsafe import Markup, escape
 
-    shown = visible(text)
-    parts = shown.split("`")
-    if len(parts) % 2 == 0:  # One of them has no other: they are part of a name.
-        return escape(shown)
     return Markup().join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(split_code(visible(text)))
     )
 
 

@@ -10,6 +10,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.code_spans import split_code
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
 from kduel.report.content.digest import ContenderSummary, Digest, digest, sign_of, unit_and_side
 from kduel.report.content.machines import HEAD, machine_tables
@@ -50,13 +51,13 @@ class MarkdownFormat(Format):
             chosen = said.notes.chosen(options.all_findings)
             parts.append(
                 "\n".join(
-                    f"{f'{number}.' if number else '   -'} {escape_markdown(words)}" for number, words in chosen
+                    f"{f'{number}.' if number else '   -'} {mark_code(words)}" for number, words in chosen
                 )
             )
-            parts.append("" if options.all_findings else escape_markdown(said.notes.hidden_sentence))
+            parts.append("" if options.all_findings else mark_code(said.notes.hidden_sentence))
         parts += ["## Measured", bullets(said.measured)]
         parts += ["## How sure", bullets([said.sure, *said.caveats])]
-        parts += ["## Methods", *(escape_markdown(paragraph) for paragraph in methods(results))]
+        parts += ["## Methods", *map(mark_code, methods(results))]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -131,7 +132,14 @@ def row(metric: MetricResult, said: Digest) -> str:
 
 def bullets(sentences: list[str]) -> str:
     """A list."""
-    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences if sentence)
+    return "\n".join(f"- {mark_code(sentence)}" for sentence in sentences if sentence)
+
+
+def mark_code(sentence: str) -> str:
+    """The sentence as it is, with what stands in backquotes as code."""
+    return "".join(
+        f"`{part}`" if number % 2 else escape_markdown(part) for number, part in enumerate(split_code(sentence))
+    )
 
 
 def escape_markdown(text: str) -> str:
