@@ -152,12 +152,19 @@ SWEEP = ["outside:old", "outside:new", "--dry-run", "-b", "redis:size=10", "--sw
         (["clients=1,abc"], "clients=1,abc: abc is no value for it: benchmark redis: clients: this must be a whole number"),
         (["clients=1,0"], "--sweep clients=1,0: 0 is no value for it: benchmark redis: clients: this must be"),
         (["cleints=1,2"], "Did you mean clients?"),
-        (["=1,2"], "is no factor"),
+        (["=1,2"], "--sweep =1,2 is no factor"),
+        ([""], "--sweep '' is no factor"),
     ],
 )  # fmt: skip
 def test_a_sweep_that_cannot_be_meant_is_refused_in_its_own_words(kduel, words: list[str], said: str) -> None:
     done = kduel("run", *SWEEP, *words)
     assert done.returncode == 2 and said in done.stderr and "level(s)" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", ["", ":size=1"])
+def test_a_benchmark_without_a_name_is_told_so(kduel, words: str) -> None:
+    done = kduel("run", *SWEEP[:3], "-b", words)
+    assert done.returncode == 2 and f"--benchmark {words!r} names no benchmark" in done.stderr, done.stderr
 
 
 def test_a_sweep_varies_what_a_command_leaves_open(kduel) -> None:

@@ -103,6 +103,11 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
     steps, machine = "", DEFAULT_MACHINE
     for words in benchmarks:
         name, _, settings = words.partition(":")
+        if not name:
+            raise InputError(
+                f"--benchmark {printable(words)!r} names no benchmark",
+                "Give one of `kduel list benchmarks`: --benchmark redis.",
+            )
         table = named_as_by_explain(name) or {"use": name}
         given = read_words(settings, "")
         try:

@@ -50,9 +50,7 @@ class MarkdownFormat(Format):
             parts.append("## Findings")
             chosen = said.notes.chosen(options.all_findings)
             parts.append(
-                "\n".join(
-                    f"{f'{number}.' if number else '   -'} {mark_code(words)}" for number, words in chosen
-                )
+                "\n".join(f"{f'{number}.' if number else '   -'} {mark_code(words)}" for number, words in chosen)
             )
             parts.append("" if options.all_findings else mark_code(said.notes.hidden_sentence))
         parts += ["## Measured", bullets(said.measured)]

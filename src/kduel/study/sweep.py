@@ -61,7 +61,9 @@ def read_sweep(words: str) -> Sweep:
     name, _, values = words.partition("=")
     found = Sweep(f"--sweep {words}", name.strip(), [value.strip() for value in values.split(",")])
     if not found.name or not all(found.values):
-        raise InputError(f"{found.option} is no factor", "Give a key and its values: --sweep threads=1,2,4,8.")
+        raise InputError(
+            f"--sweep {words or repr(words)} is no factor", "Give a key and its values: --sweep threads=1,2,4,8."
+        )
     check_levels(found.values, found.option)
     return found
 
