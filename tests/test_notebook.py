@@ -71,6 +71,29 @@ def test_plots_hold_the_values_that_they_show(unpack: Callable[[str], Path], kin
             loaded.forest()
 
 
+def test_a_forest_holds_all_metrics_of_its_contender_however_many_others_have(tmp_path: Path) -> None:
+    """Four times 12 are more than a forest draws; 12 are not."""
+    table = tmp_path / "wide.csv"
+    lines = [
+        f"{name},{trial},b,m{metric},ms,lower,{100 + shift + (trial * 7 + metric * 3) % 5}"
+        for shift, name in enumerate(("base", "one", "two", "three", "four"))
+        for trial in range(6)
+        for metric in range(12)
+    ]
+    table.write_text("contender,trial,benchmark,metric,unit,better,value\n" + "\n".join(lines) + "\n")
+    loaded = kduel.load(table)
+    for name, drawn in (("one", loaded.forest()), ("three", loaded.forest("three"))):
+        assert [row["effect"] for row in drawn.spec["data"]["values"]] == [
+            m.effect_pct for m in loaded.metrics if m.contender == name
+        ]
+        assert drawn.spec["title"] == f"{name} against base"
+
+
+def test_a_path_that_the_system_refuses_is_an_error_of_input() -> None:
+    with pytest.raises(InputError, match="File name too long"):
+        kduel.load("x" * 5000)
+
+
 def test_a_metric_that_is_not_there_names_those_that_are(unpack: Callable[[str], Path]) -> None:
     loaded = kduel.load(unpack("qemu"))
     known = loaded.metrics[0]
@@ -78,8 +101,9 @@ def test_a_metric_that_is_not_there_names_those_that_are(unpack: Callable[[str],
     with pytest.raises(InputError) as error:
         loaded.metric("no-such")
     assert known.benchmark in str(error.value) + str(error.value.remedy)
-    with pytest.raises(InputError, match="no-such"):
+    with pytest.raises(InputError, match="no contender no-such") as error:
         loaded.forest("no-such")
+    assert known.contender in str(error.value.remedy)
 
 
 def test_the_documented_notebook_runs_in_a_real_kernel(unpack: Callable[[str], Path], tmp_path: Path) -> None:

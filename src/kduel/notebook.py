@@ -117,13 +117,20 @@ class LoadedRun:
     def forest(self, contender: str = "", width: int = 640) -> Plot:
         """Effects of a contender with their intervals; of the first contender, if none is named. `width` in pixels.
 
-        Raises InputError if there is no interval in per cent to plot.
+        Of more than 40 metrics the decided ones come first. Raises InputError for an unknown contender, and if there is no
+        interval in per cent to plot.
         """
-        chosen = [m for m in self.metrics if contender in ("", m.contender)]
-        chosen = [m for m in effects.forest_metrics(chosen) if m.contender == chosen[0].contender]
-        if not chosen:
+        names = list(dict.fromkeys(m.contender for m in self.metrics))
+        if contender and contender not in names:
+            raise InputError(f"{self.path} has no contender {contender}", f"It compares: {', '.join(names)}.")
+        drawable = effects.drawable_metrics([m for m in self.metrics if contender in ("", m.contender)])
+        if not drawable:
             raise InputError(f"{self.path} has no interval of {contender or 'any contender'} in per cent to plot")
-        return Plot(effects.forest(chosen, self.results.study.delta, effects.PICTURE, width))
+        drawable = [m for m in drawable if m.contender == drawable[0].contender]
+        chosen = effects.forest_metrics(drawable)
+        spec = effects.forest(chosen, self.results.study.delta, effects.PICTURE, width)
+        part = f", {len(chosen)} of {len(drawable)} metrics" if len(chosen) < len(drawable) else ""
+        return Plot(spec | {"title": f"{chosen[0].contender} against {chosen[0].baseline}{part}"})
 
     def strip(self, benchmark: str, name: str = "", width: int = 640) -> Plot:
         """Values of a benchmark's metric, a point for each trial. `width` in pixels. Raises InputError like `metric`."""
@@ -141,7 +148,10 @@ def load(run: str | Path) -> LoadedRun:
     from kduel.judge.evaluate import judge_path
 
     path = Path(run)
-    return LoadedRun(path, judge_path(path))
+    try:
+        return LoadedRun(path, judge_path(path))
+    except OSError as error:
+        raise InputError(f"{str(path)[:200]} cannot be read: {error.strerror or error}") from error
 
 
 def make_frame(rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> pandas.DataFrame:

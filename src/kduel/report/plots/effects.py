@@ -104,9 +104,14 @@ def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) ->
     }
 
 
+def drawable_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
+    """Those of the metrics that have an effect in per cent with an interval."""
+    return [m for m in metrics if None not in (m.effect_pct, m.ci_low_pct, m.ci_high_pct)]
+
+
 def forest_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
-    """Those of the metrics that have an effect in per cent with an interval, the decided ones first if too many."""
-    drawn = [m for m in metrics if None not in (m.effect_pct, m.ci_low_pct, m.ci_high_pct)]
+    """Those of the metrics that can be drawn, the decided ones first if too many."""
+    drawn = drawable_metrics(metrics)
     if len(drawn) <= FOREST_ROWS:
         return drawn
     kept = set(map(id, sorted(drawn, key=lambda m: m.verdict == "undecided")[:FOREST_ROWS]))
