@@ -144,7 +144,12 @@ class Local(MachineKind[LocalSettings]):
     def prepare(self, settings: LocalSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         check_bands(settings.conditions)
         connection = LocalConnection()
-        now = look(connection)
+        try:
+            now = look(connection)
+        except ConnectionLost as error:
+            raise HostError(
+                f"this machine cannot be examined: {error}", "A shell must find cat, cut, date and uname: see PATH."
+            ) from error
         check_arms(settings, arms, now)
         if os.geteuid() != 0:
             raise HostError(

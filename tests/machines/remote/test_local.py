@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 from local_machine import RELEASE, LocalMachine
 
-from kduel.core.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.machines import Needs, machine_kind
 from kduel.machines.remote import grub, local_unit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
@@ -33,6 +37,18 @@ def test_sysctls_are_compared_without_a_reboot_and_put_back(fixture: LocalMachin
         [(label, step)] = record["host"].items()
         assert label == "name" and step["seconds"] >= 0 and step["interrupts"] >= 0
         assert step["vcpu_run_s"] is None and step["other_work"] is None
+
+
+def test_a_machine_without_a_program_that_looks_at_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in ("cat", "cut", "sh", "uname"):
+        (tmp_path / program).symlink_to(str(shutil.which(program)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    kind = machine_kind("local")
+    with pytest.raises(HostError, match="cannot be examined") as refused:
+        kind.prepare(kind.read_settings({}), [], Needs(), cache=Cache(tmp_path / "cache"), progress=Progress())
+    assert "date" in str(refused.value.remedy)
 
 
 def test_a_rule_for_disturbed_trials_cannot_be_declared(fixture: LocalMachine) -> None:
