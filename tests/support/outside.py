@@ -24,7 +24,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Metric
 from kduel.core.host import HostStep
 from kduel.core.results import Results
-from kduel.kernels import Kernel, KernelSource
+from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.report import DEFAULTS, Format, ReportOptions
@@ -60,6 +60,9 @@ class Pretended(KernelSource):
 
     def accepts(self, spec: str) -> bool:
         return spec.startswith("outside:")
+
+    def available(self, *, cache: Any, progress: Any, offline: bool = False) -> list[Available]:
+        return [Available(spec="outside:old-and-slow", version="1", where="nowhere", cached=False)]
 
     def resolve(self, spec: str, *, cache: Any, progress: Any, offline: bool = False, modules: str = "") -> Kernel:
         if spec == "outside:unknown":

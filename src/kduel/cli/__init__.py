@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import importlib
+import os
 import signal
 import sys
 from io import TextIOWrapper
@@ -172,6 +173,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     interrupt = Interrupt()
     for number in interruptions:
         signal.signal(number, interrupt)
+    if "_KDUEL_COMPLETE" in os.environ:
+        importlib.import_module("kduel.cli.completion")  # Completion for bash is ours.
     try:
         status: Any = kduel.main(arguments, prog_name="kduel", standalone_mode=False)
         sys.stdout.flush()

@@ -2,7 +2,55 @@
 
 from __future__ import annotations
 
+import os
+import re
+from typing import Any, ClassVar
+
 import click
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
+
+SCRIPT = r"""%(complete_func)s() {
+    local IFS=$'\n' type value
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+        dir) compopt -o dirnames ;;
+        file) compopt -o default ;;
+        plain)
+            COMPREPLY+=("$value")
+            [[ $value != *: ]] || compopt -o nospace
+            ;;
+        esac
+    done < <(COMP_WORDS=${COMP_LINE:0:COMP_POINT} COMP_CWORD=0 COMP_WORDBREAKS=$COMP_WORDBREAKS \
+        %(complete_var)s=bash_complete "$1" 2>/dev/null)
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+PLAIN = re.compile(r"[^\w@%+=:,./-]")
+
+
+@add_completion_class
+class WholeWords(BashComplete):
+    """Completion for bash by the line itself: bash breaks its words at `:` and `=`, which ours hold."""
+
+    name: ClassVar[str] = "bash"
+    source_template: ClassVar[str] = SCRIPT
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ["COMP_WORDS"]
+        words = split_arg_string(line)
+        last = "" if line[-1:].isspace() and line[-2:-1] != "\\" else words.pop()
+        return words[1:], last
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        """The item without what stands before bash's own word, with backslashes where no quote is open."""
+        value, line = str(item.value), os.environ["COMP_WORDS"]
+        _, incomplete = self.get_completion_args()
+        breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
+        before = incomplete[: max(breaks, default=0)]
+        value = value.removeprefix(before)
+        quoted = (line.count('"') % 2, line.count("'") % 2) != (0, 0)
+        return f"{item.type},{value if quoted else PLAIN.sub(lambda found: f'{chr(92)}{found[0]}', value)}"
 
 
 @click.command("completion")

@@ -40,8 +40,10 @@ def complete_contenders(ctx: click.Context, param: click.Parameter, incomplete: 
     if "/" in incomplete or incomplete.startswith((".", "~")):
         return complete_paths()
     found: set[str] = {"host"}
+    sources = plugins("kernels")
+    found |= {f"{name}:" for name, source in sources.items() if source.accepts(f"{name}:1")}
     try:
-        for source in plugins("kernels").values():
+        for source in sources.values():
             found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
     except KduelError:
         return complete_paths()
