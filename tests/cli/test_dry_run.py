@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kduel.cli.run import command
+from kduel.core.errors import InputError
 
 STUDY = """[study]
 name = "short"
@@ -64,6 +65,14 @@ def test_what_cannot_give_a_value_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, said: str
 ) -> None:
     assert said in plan(monkeypatch, tmp_path, "--benchmark", words)
+
+
+def test_a_place_where_no_run_can_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "file"
+    place.touch()
+    with pytest.raises(InputError, match="is no directory"):
+        CliRunner().invoke(command, ["a:1", "a:2", "--dry-run", "--out", str(place)], catch_exceptions=False)
 
 
 def test_the_machines_settings_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

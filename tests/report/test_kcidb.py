@@ -45,6 +45,18 @@ def test_each_test_has_what_the_schema_asks_and_nothing_else(example: str) -> No
         assert set(test["environment"]) <= {"comment", "misc"}
 
 
+def test_kernels_without_an_image_are_told_apart() -> None:
+    results = simulated(blocks=10, metrics=1)
+    identifiers = set()
+    for name in ("a|b", "a``b", "🙂", "é"):
+        results.metrics[0].contender = results.contenders[1].name = name
+        results.contenders[1].sha256 = ""
+        (test,) = json.loads(report_format("kcidb").render(results))["tests"]
+        assert re.fullmatch(r"kduel:[A-Za-z0-9_-]+", test["build_id"])
+        identifiers.add(test["build_id"])
+    assert len(identifiers) == 4
+
+
 def test_a_checksum_that_a_run_has_not_got_is_left_out() -> None:
     results = simulated(blocks=10, metrics=1)
     for checksum, expected in (("ab" * 32, "ab" * 32), ("", None)):

@@ -181,3 +181,5 @@ def test_commands_are_code_in_markdown_too_and_nothing_else_is_markup() -> None:
     assert mark_code("use `perf <x>` & *go*") == "use `perf <x>` &amp; \\*go\\*"
     assert mark_code("kernel a`b <i>") == "kernel a&#96;b &lt;i&gt;"
     assert mark_code("a``<i>") == "a&#96;&#96;&lt;i&gt;"
+    # Mentions of people and issues are looked for in the text that Markdown has become.
+    assert mark_code("@you, #1") == "@&#8203;you, \\#&#8203;1"

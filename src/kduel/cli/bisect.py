@@ -176,7 +176,9 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
         )
     if bool(options.measure.strip()) == bool(options.benchmark):
         raise InputError(
-            "bisect takes --benchmark or --measure",
+            "--benchmark and --measure exclude each other"
+            if options.benchmark
+            else "bisect takes --benchmark or --measure",
             "Name what is measured: --benchmark pipe, or --measure 'COMMAND' that prints one number.",
         )
     way = choose_method(measure=options.measure.strip(), machine=options.machine, step=step is not None)

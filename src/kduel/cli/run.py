@@ -174,7 +174,10 @@ def command(
     )
     if dry_run:
         from kduel.cli.dry_run import describe
+        from kduel.store.rundir import check_free
 
+        if out and out.exists() and not out.is_dir():
+            check_free(out)
         kind = ""
         if fleet:
             from kduel.run.fleet.session import read_fleet_study

@@ -1,7 +1,8 @@
 """The verdicts as test results of KernelCI's common database (KCIDB), schema 5.0, to be sent by kcidb-submit.
 
-A test is one primary metric of one contender against the baseline. `build_id` names the kernel by its image's SHA-256;
-checkouts and builds are for the system that made the kernels to submit, under the same origin.
+A test is one primary metric of one contender against the baseline. `build_id` names the kernel by its image's SHA-256,
+or by the contender's name where no image is known; checkouts and builds are for the system that made the kernels to
+submit, under the same origin.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
     found: dict[str, Any] = {
         "id": f"{origin}:{hashlib.sha256(identity.encode()).hexdigest()}",
         "origin": origin,
-        "build_id": f"{origin}:{schema_name(contender.sha256 or contender.name)}",
+        "build_id": f"{origin}:{contender.sha256 or unique_name(contender.name)}",
         "path": path,
         "status": status(metric),
         "comment": visible(
@@ -121,6 +122,11 @@ def status(metric: MetricResult) -> Status:
 def schema_name(name: str) -> str:
     """A name as the schema's paths and identifiers take it."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "unnamed"
+
+
+def unique_name(name: str) -> str:
+    """A name as the schema takes it, and another one for each name."""
+    return f"{schema_name(name)}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def clean_document(values: Any) -> Any:

@@ -20,7 +20,11 @@ from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_ti
 from kduel.report.content.tails import bound_lines, tail_lines
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;", "`": "&#96;", "$": "&#36;"}
+APART = "&#8203;"
+"""A space without width: GitHub and GitLab look for mentions of people and issues in what Markdown has become."""
+ENTITIES = {
+    "<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": f"@{APART}", "#": f"\\#{APART}", "`": "&#96;", "$": "&#36;",
+}  # fmt: skip
 
 
 class MarkdownFormat(Format):

@@ -17,13 +17,14 @@ from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
 from kduel.store.documents import document_bytes
-from kduel.store.rundir import CHOOSE, as_disk_error, sync_tree, sync_tree_top, write_whole
+from kduel.store.rundir import as_disk_error, sync_tree, sync_tree_top, write_whole
 
 MARK = "kduel-site.json"
 """The file that says which files of a directory are pages that KDuel wrote: those may be replaced or removed."""
 FRESH = ".kduel-site-"
 """Begins the name of the directory in which new pages are made."""
 ELSEWHERE = "Give another --output."
+CHOOSE = "Free some space, correct the permissions, or name another place with --output."
 
 
 class Site(Struct, kw_only=True):
