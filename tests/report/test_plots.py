@@ -167,19 +167,22 @@ def test_a_dot_for_several_slices_keeps_the_worst_of_them() -> None:
     ]  # fmt: skip
 
 
-def test_commands_in_a_text_are_code_and_names_with_one_backquote_stay() -> None:
+def test_commands_in_a_text_are_code_and_backquotes_of_names_stay() -> None:
     from kduel.report.html import mark_code
 
-    assert mark_code("use `perf <x>` & go") == "use <code>perf &lt;x&gt;</code> &amp; go"
+    assert (
+        mark_code("use `kduel report <x>` & `go`") == "use <code>kduel report &lt;x&gt;</code> &amp; <code>go</code>"
+    )
     assert mark_code("kernel a`b <i>") == "kernel a`b &lt;i&gt;"
     assert mark_code("a``<i>") == "a``&lt;i&gt;"
+    assert mark_code("a`b is slower than c`d") == "a`b is slower than c`d"
 
 
 def test_commands_are_code_in_markdown_too_and_nothing_else_is_markup() -> None:
     from kduel.report.markdown import mark_code
 
-    assert mark_code("use `perf <x>` & *go*") == "use `perf <x>` &amp; \\*go\\*"
+    assert mark_code("use `kduel report <x>` & *go*") == "use `kduel report <x>` &amp; \\*go\\*"
     assert mark_code("kernel a`b <i>") == "kernel a&#96;b &lt;i&gt;"
-    assert mark_code("a``<i>") == "a&#96;&#96;&lt;i&gt;"
+    assert mark_code("a`b <i> c`d") == "a&#96;b &lt;i&gt; c&#96;d"
     # Mentions of people and issues are looked for in the text that Markdown has become.
     assert mark_code("@you, #1") == "@&#8203;you, \\#&#8203;1"

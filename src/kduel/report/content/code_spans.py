@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+CODE = re.compile(r"`(kduel [^`]+|-*\w[\w=./+-]*)`")
+"""Our own commands and single words. Names of contenders and metrics may hold backquotes: what stands between two of them
+is none."""
+
 
 def split_code(text: str) -> list[str]:
-    """Parts of a text, of which each second one is code. A backquote without another one belongs to a name, as does an empty pair."""
-    parts = text.split("`")
-    return parts if len(parts) % 2 and all(parts[1::2]) else [text]
+    """Parts of a text, of which each second one is code, without its backquotes."""
+    return CODE.split(text)
