@@ -20,9 +20,10 @@ LATEST = 120.0
 
 @pytest.fixture
 def complete(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str], str]]:
-    """complete(LINE): the line after the tabulator key, in a directory with a run whose name holds a space."""
-    (tmp_path / "kduel-runs/with space").mkdir(parents=True)
-    (tmp_path / "kduel-runs/with space/lock.json").touch()
+    """complete(LINE): the line after the tabulator key, in a directory with runs of odd names."""
+    for name in ("with space", "qu'ote"):
+        (tmp_path / "kduel-runs" / name).mkdir(parents=True)
+        (tmp_path / "kduel-runs" / name / "lock.json").touch()
     program = tmp_path / "bin/kduel"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m kduel "$@"\n')
@@ -75,6 +76,9 @@ def complete(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[[
         ("kduel report kduel-runs/w", "kduel report kduel-runs/with\\ space "),
         ("kduel report kduel-runs/with\\ s", "kduel report kduel-runs/with\\ space "),
         ('kduel report "kduel-runs/w', 'kduel report "kduel-runs/with space" '),
+        ("kduel report 'kduel-runs/qu", "kduel report 'kduel-runs/qu'\\''ote' "),
+        ("COMP_WORDBREAKS=' ';\nkduel run --benchmark=redi", "kduel run --benchmark=redis "),
+        ("COMP_WORDBREAKS=' ';\nkduel run outside:old-a", "kduel run outside:old-and-slow "),
         ("kduel nope ", "kduel nope "),
     ],
 )

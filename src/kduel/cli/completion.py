@@ -26,7 +26,6 @@ SCRIPT = r"""%(complete_func)s() {
 }
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
-PLAIN = re.compile(r"[^\w@%+=:,./-]")
 
 
 @add_completion_class
@@ -43,14 +42,35 @@ class WholeWords(BashComplete):
         return words[1:], last
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """The item without what stands before bash's own word, with backslashes where no quote is open."""
+        """The item without what stands before bash's own word, quoted as the line quotes."""
         value, line = str(item.value), os.environ["COMP_WORDS"]
         _, incomplete = self.get_completion_args()
+        option, equals, _ = incomplete.partition("=")
+        if equals and option.startswith("-"):  # Click completes the option's value alone.
+            value = option + equals + value
         breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
-        before = incomplete[: max(breaks, default=0)]
-        value = value.removeprefix(before)
-        quoted = (line.count('"') % 2, line.count("'") % 2) != (0, 0)
-        return f"{item.type},{value if quoted else PLAIN.sub(lambda found: f'{chr(92)}{found[0]}', value)}"
+        value = value.removeprefix(incomplete[: max(breaks, default=0)])
+        return f"{item.type},{QUOTED[find_open_quote(line)](value)}"
+
+
+QUOTED = {
+    "": lambda value: re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value),
+    "'": lambda value: value.replace("'", "'\\''"),
+    '"': lambda value: re.sub(r'["\\$`]', r"\\\g<0>", value),
+}
+
+
+def find_open_quote(line: str) -> str:
+    """The quotation mark in which a line of shell ends, if any."""
+    quote, escaped = "", False
+    for character in line:
+        if escaped or (character == "\\" and quote != "'"):
+            escaped = not escaped
+        elif not quote and character in "'\"":
+            quote = character
+        elif character == quote:
+            quote = ""
+    return quote
 
 
 @click.command("completion")

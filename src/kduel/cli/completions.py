@@ -26,7 +26,7 @@ def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -
     """The runs in the current directory and in kduel-runs, else directories."""
     places = [*Path().iterdir(), *(RUNS.iterdir() if RUNS.is_dir() else ())]
     found = sorted(str(place) for place in places if any((place / mark).is_file() for mark in MARKS))
-    matching = [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    matching = [CompletionItem(name) for name in found if name.startswith(incomplete) and name.isprintable()]
     return matching or complete_paths("dir")
 
 
