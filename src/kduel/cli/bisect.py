@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     help="icount counts instructions; on any other machine, such as qemu, the benchmark is timed, in fresh boots.",
 )
 @click.option(
-    "--metric", default="", metavar="NAME",
+    "--metric", type=Word(), default="", metavar="NAME",
     help="With icount: instructions (median) or instructions-mean; else a metric of the benchmark.",
 )  # fmt: skip
 @click.option(
-    "--measure", default="", metavar="COMMAND",
+    "--measure", type=Word(), default="", metavar="COMMAND",
     help="Instead of a benchmark: a command that runs in a checkout of a commit and prints one number.",
 )  # fmt: skip
 @click.option(

@@ -24,6 +24,7 @@ BELONGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "machine": KERNELS,
         "measure": (COMMAND,),
+        "metric": KERNELS,
         "timeout": (COMMAND,),
         "first_parent": SEARCHES,
         "config": KERNELS,

@@ -50,14 +50,14 @@ class WholeWords(BashComplete):
             value = option + equals + value
         breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
         value = value.removeprefix(incomplete[: max(breaks, default=0)])
-        return f"{item.type},{QUOTED[find_open_quote(line)](value)}"
+        return f"{item.type},{quote_as(find_open_quote(line), value)}"
 
 
-QUOTED = {
-    "": lambda value: re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value),
-    "'": lambda value: value.replace("'", "'\\''"),
-    '"': lambda value: re.sub(r'["\\$`]', r"\\\g<0>", value),
-}
+def quote_as(quote: str, value: str) -> str:
+    """The value as bash takes it within that quotation mark, or within none."""
+    if quote == "'":
+        return value.replace("'", "'\\''")
+    return re.sub(r'["\\$`]' if quote else r"[^\w@%+=:,./-]", r"\\\g<0>", value)
 
 
 def find_open_quote(line: str) -> str:

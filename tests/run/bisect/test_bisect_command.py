@@ -113,6 +113,7 @@ def test_the_commit_is_found_and_written_as_json_text_and_plot(
         (("c0", "c0", "--measure", "cat value"), 2, "the same commit"),
         (("c0", "c9", "--measure", "cat value"), 2, "has no commit 'c9'"),
         (("c0", "c7"), 2, "--benchmark or --measure"),
+        (("c0", "c7", "--measure", "cat value", "--metric", "y"), 2, "--metric has no meaning for"),
         (("c0", "c7", "--measure", "x", "--benchmark", "pipe"), 2, "--benchmark and --measure exclude each other"),
         (("c0", "c7", "--measure", "cat value", "--", "no/such/path"), 2, "changes no/such/path"),
     ],
