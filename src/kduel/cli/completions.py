@@ -40,10 +40,9 @@ def complete_contenders(ctx: click.Context, param: click.Parameter, incomplete: 
     if "/" in incomplete or incomplete.startswith((".", "~")):
         return complete_paths()
     found: set[str] = {"host"}
-    sources = plugins("kernels")
-    found |= {f"{name}:" for name, source in sources.items() if source.accepts(f"{name}:1")}
     try:
-        for source in sources.values():
+        for name, source in plugins("kernels").items():
+            found |= {f"{name}:"} if source.accepts(f"{name}:1") else set()
             found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
     except KduelError:
         return complete_paths()
