@@ -41,12 +41,13 @@ def test_a_request_is_answered_by_a_command_or_is_its_run(tmp_path: Path) -> Non
 
 def test_what_does_not_answer_or_fails_is_an_error(tmp_path: Path) -> None:
     for words, said in (
-        (("--send", "request", "--command", "true"), "no answer"),
-        (("--command", "false"), "the command failed"),
-        (("--port", "1"), "usage"),
+        # On a busy host the command has ended before the request is sent.
+        (("--send", "request", "--command", "true"), ("no answer", "send: Broken pipe")),
+        (("--command", "false"), ("the command failed",)),
+        (("--port", "1"), ("usage",)),
     ):
         done = ask(tmp_path, *words)
-        assert done.returncode == 1 and said in done.stderr
+        assert done.returncode == 1 and any(one in done.stderr for one in said)
 
 
 def test_kernel_and_user_code_are_apart() -> None:
