@@ -6,9 +6,7 @@ where a test is about the runner, and is no machine for measuring.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import time
 import zlib
@@ -24,6 +22,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Metric
 from kduel.core.host import HostStep
 from kduel.core.results import Results
+from kduel.core.supervised_process import supervised_process
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
@@ -73,16 +72,11 @@ class Pretended(KernelSource):
 
 
 def run_script(*command: str) -> None:
-    """Carry a script out. After an interruption nothing of it lives, as when a machine is switched off: what goes on to
-    write would keep the trial's directory from being removed."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
+    """Carry a script out. After an interruption nothing of it lives, as when a machine is switched off, wherever the
+    interruption falls: what goes on to write would keep the trial's directory from being removed."""
+    nowhere = subprocess.DEVNULL
+    with supervised_process(command, stdout=nowhere, stderr=nowhere, environment=os.environ) as process:
         process.wait()
-    except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
 
 
 class ProcessMachine(Machine):

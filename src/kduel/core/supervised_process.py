@@ -23,14 +23,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-WITH_US = """exec 3<&0 <"$3"
+WITH_US = """read -r start || exit 1
+exec 3<&0 <"$3"
 ((trap "" TERM; read -r over || { "$0" -I -S "$1" $$ "$2"; kill -KILL 0; }) <&3 >&- 2>&- &)
 exec 3<&-
 shift 3
 exec "$@"
 """
-"""Runs a command in a session that is ended when the other end of its standard input is closed without a word. The command
-reads a file in place of that."""
+"""Runs a command, once it is told to by a line, in a session that is ended when the other end of its standard input is closed
+without another. The command reads a file in place of that."""
 NOTHING = Path(os.devnull)
 AGAIN = 0.02
 """Seconds between two looks for what is left of a session."""
@@ -61,6 +62,9 @@ def supervised_process(
                 stdin=theirs.fileno(), stdout=stdout, stderr=stderr, start_new_session=True,
             )  # fmt: skip
         try:
+            # The command starts here: an interruption of the call above would leave one of which nobody knows.
+            with contextlib.suppress(OSError):
+                ours.send(b"\n")
             yield process
         finally:
             with contextlib.suppress(OSError):
