@@ -225,6 +225,9 @@ def test_markdown_is_nothing_but_our_own(example: str) -> None:
         "em_open",
         "s_open",
     }
+    codes = [child.content for child in inline if child.type == "code_inline"]
+    # What stands between the backquotes of two names is none, and a word of one name shows as that word.
+    assert all(re.fullmatch(r"kduel .+|--[a-z-]+ \w+|\S+", code) for code in codes)
     for table in re.findall(r"(?m)(?:^\|.*\n)+", text):
         columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert columns == ({4} if table.startswith("| rank |") else {9})

@@ -173,6 +173,7 @@ def test_commands_in_a_text_are_code_and_backquotes_of_names_stay() -> None:
     assert (
         mark_code("use `kduel report <x>` & `go`") == "use <code>kduel report &lt;x&gt;</code> &amp; <code>go</code>"
     )
+    assert mark_code("hardware (`--machine ssh` or KVM)") == "hardware (<code>--machine ssh</code> or KVM)"
     assert mark_code("kernel a`b <i>") == "kernel a`b &lt;i&gt;"
     assert mark_code("a``<i>") == "a``&lt;i&gt;"
     assert mark_code("a`b is slower than c`d") == "a`b is slower than c`d"

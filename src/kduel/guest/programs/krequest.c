@@ -60,7 +60,12 @@ static void start_command(void) {
 }
 
 static void send_request(void) {
-    for (size_t sent = 0; sent < request_size;) sent += (size_t)need(write(into, request + sent, request_size - sent), "send");
+    for (size_t sent = 0; sent < request_size;) {
+        ssize_t more = write(into, request + sent, request_size - sent);
+        /* A command that has ended: reading tells how much of an answer it gave. */
+        if (more < 0 && errno == EPIPE) return;
+        sent += (size_t)need(more, "send");
+    }
 }
 
 /* The first answer ends where nothing more comes. */

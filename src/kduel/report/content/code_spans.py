@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-CODE = re.compile(r"`(kduel [^`]+|-*\w[\w=./+-]*)`")
-"""Our own commands and single words. Names of contenders and metrics may hold backquotes: what stands between two of them
-is none."""
+CODE = re.compile(r"`(kduel [^`]+|--[a-z][a-z-]* [\w:]+|-*\w[\w=./+-]*)`")
+"""Our own commands, options with their value, and single words. Names of contenders and metrics may hold backquotes: what
+stands between two of them is none."""
 
 
 def split_code(text: str) -> list[str]:
