@@ -30,6 +30,7 @@ def test_results_are_those_of_the_report(unpack: Callable[[str], Path]) -> None:
     assert loaded.results.headlines[0].text.split()[0] in loaded.to_text()
 
 
+@pytest.mark.slow
 def test_a_frame_has_each_value_once_and_none_that_is_missing(unpack: Callable[[str], Path]) -> None:
     loaded = kduel.load(unpack("qemu"))
     frame = loaded.to_frame()
@@ -106,6 +107,7 @@ def test_a_metric_that_is_not_there_names_those_that_are(unpack: Callable[[str],
     assert known.contender in str(error.value.remedy)
 
 
+@pytest.mark.slow
 def test_the_documented_notebook_runs_in_a_real_kernel(unpack: Callable[[str], Path], tmp_path: Path) -> None:
     import nbformat
     from nbclient import NotebookClient

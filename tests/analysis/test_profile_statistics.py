@@ -108,12 +108,14 @@ def test_a_name_is_readable_in_a_narrow_terminal() -> None:
         assert f"{name}*" in text and "contender only" in text and "…" not in text
 
 
+@pytest.mark.slow
 def test_false_discoveries_are_rare_without_a_difference() -> None:
     called = sum(any(row.called for row in compared(base(), base(), seed).rows) for seed in range(120))
     # 5 % of 120 are 6; more than 13 occur with a probability below 0.3 %.
     assert called <= 13
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_difference() -> None:
     inside = 0
     for seed in range(120):

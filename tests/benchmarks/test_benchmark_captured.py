@@ -75,6 +75,7 @@ def places(lines: list[str]) -> list[int]:
     return sorted({number for numbers in alike.values() for number in (*numbers[:2], numbers[-1])})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", GOOD, ids=repr)
 def test_truncated_at_any_line(case: Case) -> None:
     for name, text in case.texts.items():
@@ -89,6 +90,7 @@ def test_truncated_everywhere_gives_nothing() -> None:
         assert case.outcome(dict.fromkeys(case.texts, "")) is None, case
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_truncated_at_any_byte(data: st.DataObject) -> None:
@@ -99,6 +101,7 @@ def test_truncated_at_any_byte(data: st.DataObject) -> None:
     assert found is None or found == case.whole
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(st.data())
 def test_garbled_at_any_byte(data: st.DataObject) -> None:
@@ -111,6 +114,7 @@ def test_garbled_at_any_byte(data: st.DataObject) -> None:
     assert found is None or found == case.whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", GOOD, ids=repr)
 def test_cut_inside_the_last_line(case: Case) -> None:
     """Where a number may be the last thing that is there."""
@@ -121,6 +125,7 @@ def test_cut_inside_the_last_line(case: Case) -> None:
             assert found is None or found == case.whole, f"{name} cut after {length} of {len(text)}: {found}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", GOOD, ids=repr)
 def test_a_line_lost_or_doubled(case: Case) -> None:
     for name in case.written:
@@ -131,6 +136,7 @@ def test_a_line_lost_or_doubled(case: Case) -> None:
                 assert found is None or found == case.whole, f"line {at + 1} of {name} {times} times: {found}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonsense", ["nan", "inf", "-1.00", "1e3", "1,234.5", "1.234,5", "٣", "9" * 400, ""])
 def test_nonsense_in_place_of_any_number_that_counts(nonsense: str) -> None:
     """Each value of each case, replaced wherever it stands as printed."""

@@ -144,6 +144,7 @@ def test_the_matches_of_one_text_have_a_limit_of_cpu_time(monkeypatch: pytest.Mo
         parse("1" * 2_000_000, regex="(?s)(1)(?:.*x)?", reduce="first")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("limited")
 def test_the_expressions_of_a_step_share_the_limit_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 1.0)

@@ -32,6 +32,7 @@ def test_every_benchmark_has_captured_output_to_be_fuzzed_with() -> None:
     assert built_in == set(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_mutated_output_gives_its_values_or_none(name: str) -> None:
     source = random.Random(name)
@@ -45,6 +46,7 @@ def test_mutated_output_gives_its_values_or_none(name: str) -> None:
     assert not found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_swollen_output_is_read_or_refused_soon(name: str) -> None:
     source = random.Random(name)

@@ -195,6 +195,7 @@ def test_a_kernel_size_of_a_run_made_before_modules_were_counted_is_read() -> No
     assert chosen.parse(older, chosen.read_parameters(table))["modules"] == 7
 
 
+@pytest.mark.slow
 def test_many_matches_of_an_expression_are_read_in_a_time_that_grows_as_they_do() -> None:
     """100,000 of them: what copied the rest of the output for each would take longer than is allowed."""
     chosen = benchmark("command")

@@ -48,6 +48,7 @@ def all_end(tmp_path: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_load_runs_while_the_lines_do_and_ends_whole(tmp_path: Path) -> None:
     done = start(
         tmp_path,
@@ -59,12 +60,14 @@ def test_the_load_runs_while_the_lines_do_and_ends_whole(tmp_path: Path) -> None
     assert all_end(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_load_that_ends_early_fails_the_step(tmp_path: Path) -> None:
     done = start(tmp_path, "exit 0", "echo measured\n")
     _, err = done.communicate(timeout=600)
     assert done.returncode != 0 and "the load hackbench ended before the measurement did" in err
 
 
+@pytest.mark.slow
 def test_lines_that_fail_fail_the_step_and_end_the_load(tmp_path: Path) -> None:
     done = start(tmp_path, BUSY, "false\n")
     done.communicate(timeout=600)
@@ -90,6 +93,7 @@ def test_every_load_is_shell(load: str) -> None:
     assert wrap("idle", "true\n") == "true\n"
 
 
+@pytest.mark.slow
 def test_what_the_machine_did_under_the_load_is_recorded(tmp_path: Path) -> None:
     done = start(tmp_path, "sleep 300 & sleep 301 & wait", "echo measured\n")
     assert (done.communicate(timeout=600)[0], done.returncode) == ("measured\n", 0)

@@ -50,6 +50,7 @@ def accepts(name: str, table: dict[str, Any]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
@@ -65,6 +66,7 @@ def test_labels_are_well_formed_and_tell_parameters_apart(name: str, data: st.Da
     assert (chosen.label(one) == chosen.label(two)) == (one == two)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
@@ -80,6 +82,7 @@ def test_metrics_are_well_formed(name: str, data: st.DataObject) -> None:
     assert 0 < chosen.seconds(parameters) < math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
@@ -91,6 +94,7 @@ def test_scripts_are_posix_shell(name: str, data: st.DataObject) -> None:
     assert checked.returncode == 0 and not checked.stderr, checked.stderr + script
 
 
+@pytest.mark.slow
 def test_scripts_pass_shellcheck(need: Callable[..., str]) -> None:
     scripts = {case.benchmark.script(case.parameters) for case in CASES}
     scripts |= {benchmark(name).script(benchmark(name).read_parameters({})) for name in NAMES}

@@ -35,6 +35,7 @@ def line(samples: list[int]) -> str:
     })  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_request_is_answered_by_a_command_or_is_its_run(tmp_path: Path) -> None:
     for words in (("--send", "request", "--command", "cat"), ("--command", "true")):
         told = json.loads(ask(tmp_path, *words).stdout)

@@ -64,6 +64,7 @@ def complete(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[[
     os.waitpid(child, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "completed"),
     [

@@ -21,6 +21,7 @@ from kduel.cli.output import emit
 from kduel.cli.unknown import ELSEWHERE
 
 
+@pytest.mark.slow
 def test_help_names_every_command_and_every_command_has_help(kduel):
     top = kduel("--help")
     assert top.returncode == 0
@@ -40,6 +41,7 @@ def test_help_imports_nothing_heavy(environment):
     assert not heavy & set(modules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_commands_help_imports_nothing_heavy(environment, name: str):
     module = MODULES.get(name, name)
@@ -50,6 +52,7 @@ def test_a_commands_help_imports_nothing_heavy(environment, name: str):
     assert not {"numpy", "scipy", "rich", "jinja2", "vl_convert"} & set(modules)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_not_utf_8_gets_every_sign_and_every_minus(environment, tmp_path):
     lines = [f"{arm},{n},b,m,µs,lower,{v + n}" for arm, v in (("öld", 100), ("new", 50)) for n in range(12)]
     (tmp_path / "theirs.csv").write_text(
@@ -72,6 +75,7 @@ def test_a_terminal_that_is_not_utf_8_gets_every_sign_and_every_minus(environmen
     assert latin.count("-47.") == utf.count("-47.") + utf.count("−47.")
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_utf_8_is_told(kduel):
     for words in (("run", "debian:6.1", "/tmp/\udcff.none", "--offline"), ("run", "\udcff.toml")):
         done = kduel(*words)
@@ -80,6 +84,7 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
     assert done.returncode == 2 and "there is no /tmp/" in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
 def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(kduel, write_study, tmp_path: Path):
     disk = tmp_path / "disk"
@@ -32,6 +33,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(kduel, write
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a directory read-only takes root")
 def test_a_finished_run_that_cannot_be_written_is_shown(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"

@@ -64,6 +64,7 @@ def trials(run: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in sorted((run / "trials").iterdir())}
 
 
+@pytest.mark.slow
 def test_it_comes_first_is_kept_apart_and_survives_an_interruption(patched, kduel, write_study, tmp_path: Path):
     study, run = write_study(machine="noisy = true\nsleep = 0.5", blocks="max = 6"), tmp_path / "run"
     words = ["run", study, "--out", run, "--seed", "3", "--exact-first"]
@@ -90,6 +91,7 @@ def test_it_comes_first_is_kept_apart_and_survives_an_interruption(patched, kdue
     assert "nothing changed afterwards" in kduel("verify", run).stdout
 
 
+@pytest.mark.slow
 def test_what_an_emulator_makes_exploratory_is_so_after_an_exact_part(patched, kduel, write_study, tmp_path: Path):
     study, run = write_study(machine="emulated = true", blocks="fixed = 1"), tmp_path / "run"
     with study.open("a") as stream:
@@ -104,6 +106,7 @@ def test_what_an_emulator_makes_exploratory_is_so_after_an_exact_part(patched, k
     assert kduel("resume", run).returncode == 0, "it is the same experiment"
 
 
+@pytest.mark.slow
 def test_it_does_not_wait_for_the_root_of_the_timed_part(patched, kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     patched["TEST_ROOT"] = str(run / "exact" / "results.json")
@@ -115,6 +118,7 @@ def test_it_does_not_wait_for_the_root_of_the_timed_part(patched, kduel, write_s
     assert "nothing changed afterwards" in kduel("verify", run).stdout
 
 
+@pytest.mark.slow
 def test_a_root_that_cannot_be_made_is_told_after_it_and_loses_nothing(patched, kduel, write_study, tmp_path: Path):
     run = tmp_path / "place" / "kduel-runs" / "letters-outside-old-vs-outside-new"
     words = ["run", write_study(), "--exact-first"]
@@ -137,6 +141,7 @@ def test_a_root_that_cannot_be_made_is_told_after_it_and_loses_nothing(patched, 
     assert json.loads((run / "results.json").read_text())["exact"]["study"]["name"] == "counted"
 
 
+@pytest.mark.slow
 def test_an_interruption_before_the_run_ends_the_making_of_the_root_and_keeps_what_was_counted(
     patched, kduel, write_study, tmp_path: Path
 ):
@@ -173,6 +178,7 @@ def test_what_cannot_have_one_is_refused_before_anything_is_made(kduel, write_st
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["counting", "making the root"])
 def test_a_second_command_is_refused_while_the_first_is_at_work(
     patched, kduel, write_study, tmp_path: Path, when: str
@@ -203,6 +209,7 @@ def test_a_second_command_is_refused_while_the_first_is_at_work(
     assert first.returncode == 130 and [path.name for path in run.parent.iterdir()] == [run.name]
 
 
+@pytest.mark.slow
 def test_of_two_that_begin_to_count_together_one_is_refused(kduel, patched, write_study, tmp_path: Path):
     """Where the look at the beginning finds nobody, the lock itself decides."""
     run = tmp_path / "run"
@@ -224,6 +231,7 @@ def listed(place: Path) -> list[str]:
     return sorted(str(path.relative_to(place)) for path in place.rglob("*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["directory", "file", "no place", "in a file"])
 def test_a_place_that_cannot_hold_the_run_is_refused_before_anything_is_counted(
     patched, kduel, write_study, tmp_path: Path, place: str
@@ -253,6 +261,7 @@ def left_with_its_exact_part(run: Path, patched, kduel, study: Path) -> Path:
     return run
 
 
+@pytest.mark.slow
 def test_the_exact_part_of_another_study_is_not_made_the_part_of_this_one(
     patched, kduel, write_study, tmp_path: Path
 ):
@@ -265,6 +274,7 @@ def test_the_exact_part_of_another_study_is_not_made_the_part_of_this_one(
     assert "outside-old" in done.stderr and listed(run) == before
 
 
+@pytest.mark.slow
 def test_a_run_of_another_study_is_refused_before_an_exact_part_is_counted_in_it(
     patched, kduel, write_study, tmp_path: Path
 ):
@@ -275,6 +285,7 @@ def test_a_run_of_another_study_is_refused_before_an_exact_part_is_counted_in_it
     assert not (run / "exact").exists()
 
 
+@pytest.mark.slow
 def test_an_exact_part_that_cannot_be_completed_here_is_not_made_the_part_of_a_run_that_is_timed_now(
     patched, kduel, write_study, tmp_path: Path
 ):

@@ -118,6 +118,7 @@ def study(
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -133,6 +134,7 @@ def test_bytes_that_are_not_utf_8_are_told(call: Caller, words: tuple[str, ...])
     assert status == 2 and "not UTF-8" in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -152,11 +154,13 @@ def test_bytes_that_are_not_utf_8_are_shown_as_bytes(call: Caller, words: tuple[
     assert status == 2 and "\\xff" in said and "udcff" not in said, said
 
 
+@pytest.mark.slow
 def test_the_study_itself_is_a_good_one(call: Caller) -> None:
     status, output = call.study(study())
     assert status == 3 and "not in the cache" in output, output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_every_key_of_a_study(call: Caller, table: str) -> None:
     for key in TABLES[table].__struct_fields__:
@@ -165,6 +169,7 @@ def test_every_key_of_a_study(call: Caller, table: str) -> None:
             assert status == 2 or not never(value), (key, value, output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(set(plugins("machines")) - {"ssh", "local"}))
 def test_every_setting_of_a_machine(call: Caller, kind: str) -> None:
     settings = plugins("machines")[kind].Settings
@@ -187,6 +192,7 @@ def test_every_setting_of_a_real_machine(kind: str) -> None:
                 ) and value in (0, 10**15) and key != "boot_deadline"), (key, value)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", sorted(plugins("benchmarks")))
 def test_every_parameter_of_a_benchmark(call: Caller, use: str) -> None:
     for key in plugins("benchmarks")[use].Parameters.__struct_fields__:
@@ -334,6 +340,7 @@ NOT_CALLED = {"bisect", "schedulers", "local", "doctor"}
 """They work on a git tree, build for minutes, or change this host."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - NOT_CALLED))
 def test_every_option_of_a_command(call: Caller, name: str) -> None:
     run = call.place / "a-run"

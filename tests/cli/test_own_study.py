@@ -21,6 +21,7 @@ def bench(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_program_of_this_host_is_brought_along_and_locked(kduel, bench: Path, tmp_path: Path) -> None:
     words = ["run", "outside:old", "outside:new", "--machine", "process", "--blocks", "4", "--out", tmp_path / "run",
              "--command", f"{bench} 7", "--regex", "took ([0-9.]+) ms", "--unit", "ms"]  # fmt: skip
@@ -37,6 +38,7 @@ def test_a_program_of_this_host_is_brought_along_and_locked(kduel, bench: Path, 
     assert again.returncode == 2 and "is not the file with the SHA-256" in again.stderr, done.stderr + again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -37,6 +37,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Start:
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -60,6 +61,7 @@ def test_a_closed_standard_output_is_told(
     assert done.stderr.count(CLOSED) == 1, done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_where_nothing_is_to_be_printed(start: Start, unpack: Callable[[str], Path], tmp_path: Path):
     done = start(["report", unpack("process"), "-f", "json", "-o", tmp_path / "r.json"])
     assert (tmp_path / "r.json").stat().st_size > 1000
@@ -76,6 +78,7 @@ def test_a_file_that_is_opened_does_not_become_the_standard_output(start: Start,
     assert b"standard output" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.toml"))
 
 
+@pytest.mark.slow
 def test_a_run_whose_standard_output_is_closed_is_kept_with_its_report(
     start: Start, write_study: Callable[..., Path], tmp_path: Path
 ):

@@ -115,6 +115,7 @@ def now(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("now: block")]
 
 
+@pytest.mark.slow
 def test_what_was_printed_stays_when_the_terminal_is_resized(environment, tmp_path: Path, write_study, need):
     """tmux wraps lines anew, and moves as many rows out of the screen as are added; so there must be others above."""
     study = write_study(machine="noisy = true\nsleep = 0.5", blocks="fixed = 10")
@@ -136,6 +137,7 @@ def test_what_was_printed_stays_when_the_terminal_is_resized(environment, tmp_pa
     assert not [line for line in lines if line.startswith(LIVE)], "redrawn, and gone at the end"
 
 
+@pytest.mark.slow
 def test_a_terminal_that_wraps_nothing_anew_keeps_what_was_printed(environment, tmp_path: Path, write_study):
     study = write_study(machine="noisy = true\nsleep = 0.4", blocks="fixed = 10")
     sizes = {2: (50, 24), 6: (90, 12), 12: (80, 24)}
@@ -160,6 +162,7 @@ def test_a_terminal_that_wraps_nothing_anew_keeps_what_was_printed(environment, 
     assert not [line for line in shown[-1] if line.startswith(LIVE)]
 
 
+@pytest.mark.slow
 def test_bars_leave_nothing_behind_when_the_terminal_is_resized(environment, tmp_path: Path, need):
     program = (
         "import time; from kduel.cli.terminal import Terminal; print('before\\n' * 8)\n"
@@ -175,6 +178,7 @@ def test_bars_leave_nothing_behind_when_the_terminal_is_resized(environment, tmp
         assert [line for line in terminal.lines(scrollback=True) if line] == ["before"] * 8 + ["the end"]
 
 
+@pytest.mark.slow
 def test_a_note_stands_above_the_table(environment, tmp_path: Path, write_study):
     study = write_study(machine='panics = ["new"]\nsleep = 0.2', blocks="fixed = 2")
     text = study.read_text().replace(
@@ -196,6 +200,7 @@ def test_a_boot_that_was_put_aside_is_shown_as_running_no_longer(environment, tm
     assert max(running) == 1
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_study):
     study = write_study(blocks="fixed = 2")
     done = kduel("run", study, "--out", tmp_path / "run")

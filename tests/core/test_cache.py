@@ -98,6 +98,7 @@ CORRUPTIONS: dict[str, Callable[[Path], object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", CORRUPTIONS)
 @pytest.mark.parametrize("many", [False, True], ids=["few files", "many files"])
 def test_a_corrupt_entry_is_built_again_and_told(how: str, many: bool, tmp_path: Path, monkeypatch) -> None:
@@ -240,6 +241,7 @@ def test_an_entry_with_a_damaged_manifest_is_not_believed(tmp_path: Path, damage
     assert (path / "file").read_text() == "whole"
 
 
+@pytest.mark.slow
 def test_a_lost_terminal_ends_a_run_as_sigterm_does(environment, write_study, tmp_path: Path) -> None:
     run = tmp_path / "run"
     study = write_study(machine="sleep = 0.2", blocks="fixed = 200")

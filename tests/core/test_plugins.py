@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 def test_all_four_kinds_work_from_outside(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     done = kduel("run", write_study(), "--out", run)

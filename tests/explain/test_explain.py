@@ -395,6 +395,7 @@ stacks = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(one=stacks, other=stacks, operations=st.integers(1, 2000), limit=st.integers(0, 5))
 def test_differences_add_up_to_the_total_exactly(
     one: dict[tuple[str, ...], int], other: dict[tuple[str, ...], int], operations: int, limit: int
@@ -411,6 +412,7 @@ def test_differences_add_up_to_the_total_exactly(
     assert as_text(found, limit)
 
 
+@pytest.mark.slow
 @given(one=stacks, other=stacks)
 def test_boxes_stay_inside_their_parents(one: dict[tuple[str, ...], int], other: dict[tuple[str, ...], int]) -> None:
     profiles = tuple(Profile(operations=1, stacks=s, known=frozenset()) for s in (one, other))
@@ -422,6 +424,7 @@ def test_boxes_stay_inside_their_parents(one: dict[tuple[str, ...], int], other:
         pending += box.inner.values()
 
 
+@pytest.mark.slow
 @given(one=stacks, other=stacks, share=st.floats(0, 1), rows=st.integers(0, 4))
 def test_a_slim_explanation_adds_up_to_the_same(
     one: dict[tuple[str, ...], int], other: dict[tuple[str, ...], int], share: float, rows: int

@@ -140,6 +140,7 @@ def test_a_proc_stat_without_cpus_and_a_missing_metric_are_refused() -> None:
         metric_value({"mean": 1.0}, "p99")
 
 
+@pytest.mark.slow
 def test_reading_samples_takes_no_many_times_their_size() -> None:
     """A list of all lines takes many times the memory of the text."""
     text = sample(7, 2) + " a\n" * 200_000

@@ -42,6 +42,7 @@ def test_programs_are_built_for_aarch64_too(program: str) -> None:
     assert b"ld-linux" not in built and b"ld-musl" not in built
 
 
+@pytest.mark.slow
 def test_a_changed_source_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SOURCES", tmp_path / "sources")
     (tmp_path / "sources").mkdir()

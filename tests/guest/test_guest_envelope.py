@@ -88,6 +88,7 @@ def test_a_damaged_envelope_is_told_never_opened(data, content):
     assert opened == archive_in(stream)
 
 
+@pytest.mark.slow
 @given(garbage=st.binary(max_size=4000))
 @settings(max_examples=200, deadline=None)
 def test_garbage_is_never_unpacked_and_never_a_traceback(garbage, tmp_path_factory):
@@ -101,6 +102,7 @@ def test_garbage_is_never_unpacked_and_never_a_traceback(garbage, tmp_path_facto
     assert not everything_below(into)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=300, deadline=None)
 def test_a_tar_with_damaged_headers_stays_inside(data, tmp_path_factory):

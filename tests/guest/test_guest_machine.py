@@ -80,12 +80,14 @@ def test_the_scratch_template_is_a_sound_file_system_that_old_kernels_know(templ
     assert template.stat().st_blocks * 512 < 32 << 20
 
 
+@pytest.mark.slow
 def test_the_scratch_template_is_the_same_bytes_each_time(template, tmp_path):
     time.sleep(1.1)  # its times are in whole seconds
     again = scratch.template(256, cache=Cache(tmp_path))
     assert again.read_bytes() == template.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_copy_is_the_same_bytes_sparse_and_leaves_nothing(template, tmp_path):
     cache = Cache(tmp_path)
     with scratch.fresh_copy(template, cache) as copy:

@@ -31,6 +31,7 @@ def sections(place: Path, name: str, data: bytes, readelf: str) -> list[str]:
     return said.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", sorted({one.flags[1] for one in programs.ready_made()}))
 def test_compiled_again_they_are_the_same(
     tmp_path: Path, target: str, need: Callable[..., str], monkeypatch: pytest.MonkeyPatch

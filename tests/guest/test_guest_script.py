@@ -56,6 +56,7 @@ def test_a_step_leaves_its_output_its_files_and_how_it_ended(run):
     assert run.done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_too_long_is_ended_with_all_its_children(run, tmp_path):
     out = run(ScriptStep(label="slow", script=f"(sleep 30; touch {tmp_path}/survived) & sleep 30", timeout=1))
     ended = json.loads((out / "01-slow/exit.json").read_text())
@@ -87,6 +88,7 @@ def test_each_step_begins_in_an_empty_directory_with_a_clean_scratch_disk(run):
     assert (out / "02-clean/stdout").read_text() == "\nlost+found\n"
 
 
+@pytest.mark.slow
 @given(text=st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=60))
 @settings(max_examples=25, deadline=None)
 def test_a_script_reaches_its_step_untouched(text, tmp_path_factory):
@@ -144,12 +146,14 @@ def test_setup_that_fails_ends_the_script_and_says_why(run):
     assert not (out / "01-a").exists()
 
 
+@pytest.mark.slow
 def test_settling_takes_the_time_that_was_asked(run):
     out = run(settle=Settle(mode="fixed", seconds=1.5))
     told = json.loads((out / "settle.json").read_text())
     assert told["mode"] == "fixed" and told["idle"] is None and 1.5 <= told["seconds"] < 10
 
 
+@pytest.mark.slow
 def test_settling_until_idle_is_bounded_and_says_whether_it_was(run):
     out = run(settle=Settle(mode="idle", seconds=3))
     told = json.loads((out / "settle.json").read_text())
@@ -245,6 +249,7 @@ def test_a_step_that_removes_what_the_others_need_spoils_itself_only(run):
     assert json.loads((out / "02-b/exit.json").read_text())["status"] == 0
 
 
+@pytest.mark.slow
 def test_shellcheck_finds_nothing(tmp_path, need):
     shellcheck = need("shellcheck")
     guest = Path(__file__).parents[2] / "src/kduel/guest"

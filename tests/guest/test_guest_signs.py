@@ -278,6 +278,7 @@ def test_no_alarm_for_a_programs_own_fault_or_an_ordinary_message(line):
     assert named(line) == "silent-exit"
 
 
+@pytest.mark.slow
 def test_no_alarm_in_any_log_of_an_ordinary_boot():
     logs = [
         HERE / f"consoles/{name}.log" for name in ("silent-exit", "silent-reboot", "deadline", "boot-hang", "frozen")
@@ -340,6 +341,7 @@ def test_the_kernels_own_log_counts_too(tmp_path):
     assert findings_in(tmp_path) == {"warning": "[    5.0] WARNING: at kernel/workqueue.c:1360"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flood",
     [

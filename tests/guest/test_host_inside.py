@@ -125,6 +125,7 @@ def run(place: Path, *parts: ScriptStep, recorded: bool, shell: str = "sh") -> P
     return place / "out"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
 def test_the_script_records_this_machine(tmp_path: Path, shell: str, need) -> None:
     need(shell.split()[0])

@@ -259,6 +259,7 @@ def test_marks_that_do_not_fit_record_nothing(host: Host, said: bytes) -> None:
     assert recorder.steps == []
 
 
+@pytest.mark.slow
 def test_a_guest_that_floods_its_console_with_marks_is_bounded(host: Host) -> None:
     recorder = host.recorder()
     recorder.feed(b"kduel: step 01-a\nkduel: step 01-a ended\n" * 3000)

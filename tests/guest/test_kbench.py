@@ -49,6 +49,7 @@ ASKS_MUCH = {"cgroup-attach": "control groups", "netfilter-100": "nf_tables"} | 
 """Operations that not every kernel of a host can do, and what they name where it cannot."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_runs_and_cleans_up(operation: str, tmp_path: Path) -> None:
     program = programs.build("kbench", cache=Cache())

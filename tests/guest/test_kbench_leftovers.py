@@ -51,6 +51,7 @@ def test_a_directory_that_a_killed_one_left_is_used_again_and_removed(kbench: st
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_second_one_in_the_same_directory_is_refused_and_the_first_one_unharmed(
     kbench: str, tmp_path: Path
 ) -> None:

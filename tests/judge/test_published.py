@@ -42,6 +42,7 @@ def against(run: Path, published: Path) -> Result:
     return CliRunner().invoke(verify, [str(run), "--against", str(published)])
 
 
+@pytest.mark.slow
 def test_the_same_counts_are_the_same_compressed_or_not(run: Path, published: Path):
     packed = published.with_suffix(".json.xz")
     packed.write_bytes(lzma.compress(published.read_bytes()))
@@ -51,6 +52,7 @@ def test_the_same_counts_are_the_same_compressed_or_not(run: Path, published: Pa
     assert against(run, published).exit_code in (0, 3)  # 3: this version judges the fixture otherwise than its own
 
 
+@pytest.mark.slow
 def test_one_instruction_more_is_found_and_named(run: Path, published: Path):
     def change(document: dict[str, Any]) -> None:
         metric = document["metrics"][0]
@@ -74,6 +76,7 @@ def test_counts_that_the_run_lacks_are_no_agreement(run: Path, published: Path):
     assert against(run, published).exit_code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -91,6 +94,7 @@ def test_what_need_not_be_the_same_is_not_compared(
         compare_published(run, published)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xfd7zXZ", b"[1]"])
 def test_a_file_that_is_no_results_is_refused_by_name(run: Path, tmp_path: Path, content: bytes):
     for name in ("other.json", "other.json.xz"):
@@ -99,6 +103,7 @@ def test_a_file_that_is_no_results_is_refused_by_name(run: Path, tmp_path: Path,
             compare_published(run, tmp_path / name)
 
 
+@pytest.mark.slow
 def test_an_exact_part_is_compared_with_a_run_of_its_own(run: Path, published: Path, unpack: Callable[[str], Path]):
     both = unpack("qemu")
     shutil.copytree(run, both / EXACT)

@@ -110,6 +110,7 @@ def test_no_rank_between_two_analyses() -> None:
     assert found.ranks[0].first is None, "the baseline alone is the first of nobody"
 
 
+@pytest.mark.slow
 def test_equal_contenders_seldom_have_different_ranks() -> None:
     """5 % are allowed, over two aspects, two contenders and three looks; of 120 runs more than 12 have a chance of 1 %."""
     assert sum(map(differing, simulate(120, [0, 0, 0], (6, 9, 12)))) <= 12
@@ -147,6 +148,7 @@ def test_a_kept_run_has_the_geometric_means_of_its_raw_values(unpack: Callable[[
 effects = st.lists(st.floats(-0.1, 0.1), min_size=3, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(effects, st.integers(0, 2**16), st.sampled_from([1e-3, 0.01, 0.1]), st.floats(1e-3, 1e3), st.randoms())
 def test_ranks_know_neither_units_nor_directions_nor_names(logs, seed, spread, unit, random) -> None:  # type: ignore[no-untyped-def]

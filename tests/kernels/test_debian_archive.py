@@ -51,6 +51,7 @@ def stocked(mirror: Mirror) -> Mirror:
     return mirror
 
 
+@pytest.mark.slow
 def test_the_newest_that_is_meant(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     assert got("debian:6.1", cache, progress) == "6.1.192-2"
     assert got("debian:6.10", cache, progress) == "6.10.3-1"
@@ -68,6 +69,7 @@ def test_the_newest_that_is_meant(stocked: Mirror, cache: Cache, progress: Heard
     assert stocked.fetched("/bookworm/InRelease") == 1, "one look at the archive serves all"
 
 
+@pytest.mark.slow
 def test_a_suite_is_what_its_metapackage_installs(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     assert got("debian:bookworm", cache, progress) == "6.1.192-2"
     assert got("debian:trixie-cloud", cache, progress) == "6.12.95-1"
@@ -75,6 +77,7 @@ def test_a_suite_is_what_its_metapackage_installs(stocked: Mirror, cache: Cache,
         got("debian:trixie-rt", cache, progress)
 
 
+@pytest.mark.slow
 def test_a_kernel_whole(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     kernel = resolve("debian:6.1", cache=cache, progress=progress)
     assert (kernel.release, kernel.architecture, kernel.spec) == ("6.1.0-56-amd64", "x86_64", "debian:6.1")
@@ -91,6 +94,7 @@ def test_a_kernel_whole(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     assert left == {"vmlinuz", "config", "lib", "kernel.json"}, "the package itself is not kept"
 
 
+@pytest.mark.slow
 def test_offline_uses_what_is_there(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     with pytest.raises(HostError, match=r"debian:6.1 is not in the cache.*has: none"):
         got("debian:6.1", cache, progress, offline=True)
@@ -108,6 +112,7 @@ def test_offline_uses_what_is_there(stocked: Mirror, cache: Cache, progress: Hea
     assert len(stocked.asked) == asked, "nothing was fetched"
 
 
+@pytest.mark.slow
 def test_an_unknown_version_tells_what_is_near(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     with pytest.raises(InputError) as caught:
         got("debian:6.1.128-1", cache, progress)
@@ -161,6 +166,7 @@ def test_an_undivided_kernel_may_lack_a_package_that_holds_nothing(
     assert got("debian:6.18", cache, progress) == "6.18.1-1~bpo13+1"
 
 
+@pytest.mark.slow
 def test_the_archive_moves_on(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     got("debian:6.12", cache, progress)
     stocked.stanzas["bookworm-security"].clear()
@@ -173,6 +179,7 @@ def test_the_archive_moves_on(stocked: Mirror, cache: Cache, progress: Heard) ->
         got("debian:6.1.192-2", cache, progress)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_rotated_out_stays_ours(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     first = resolve("debian:6.1.192-2", cache=cache, progress=progress)
     stocked.stanzas["bookworm-security"].clear()
@@ -182,6 +189,7 @@ def test_a_kernel_that_rotated_out_stays_ours(stocked: Mirror, cache: Cache, pro
     assert resolve("debian:6.1.192-2", cache=cache, progress=progress).sha256 == first.sha256
 
 
+@pytest.mark.slow
 def test_an_old_list_is_read_anew_or_told_of(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     got("debian:6.1", cache, progress)
     make_old(cache)
@@ -203,6 +211,7 @@ def test_no_archive_at_all(mirror: Mirror, cache: Cache, progress: Heard) -> Non
     assert not (cache.root / "archive/amd64/index.json").exists()
 
 
+@pytest.mark.slow
 def test_a_suite_without_signature_is_not_believed(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     signed = stocked.root / "debian/dists/trixie/InRelease"
     signed.write_text(signed.read_text().replace("Origin: Debian", "Origin: Nobody"))
@@ -214,6 +223,7 @@ def test_a_suite_without_signature_is_not_believed(stocked: Mirror, cache: Cache
     assert got("debian:6.12-cloud", cache, progress) == "6.12.95-1", "a list that lacks a suite is not kept for a day"
 
 
+@pytest.mark.slow
 def test_a_captive_portal_poisons_nothing(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     for path in [*stocked.root.rglob("InRelease"), *stocked.root.rglob("Packages*")]:
         path.write_text("<html>Please log in.</html>")
@@ -224,6 +234,7 @@ def test_a_captive_portal_poisons_nothing(stocked: Mirror, cache: Cache, progres
     assert got("debian:6.12-cloud", cache, progress) == "6.12.95-1"
 
 
+@pytest.mark.slow
 def test_a_list_that_is_cut_on_the_way_is_not_kept(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     for path in (stocked.root / "debian/dists/trixie").rglob("Packages*"):
         path.write_bytes(path.read_bytes()[:-20])
@@ -250,6 +261,7 @@ def test_an_unsigned_archive_is_no_archive(mirror: Mirror, cache: Cache, progres
         got("debian:6.1", cache, progress)
 
 
+@pytest.mark.slow
 def test_a_package_that_was_tampered_with(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     for file in (stocked.root / "debian/pool").glob("linux-image-6.1.0-56-amd64_*"):
         data = bytearray(file.read_bytes())
@@ -260,6 +272,7 @@ def test_a_package_that_was_tampered_with(stocked: Mirror, cache: Cache, progres
     assert not list((cache.root / "kernels").glob("*")), "nothing half-made stays"
 
 
+@pytest.mark.slow
 def test_an_archived_release_may_be_out_of_date(mirror: Mirror, cache: Cache, progress: Heard) -> None:
     mirror.add_kernel("bullseye", "5.10.262-1", "5.10.0-46")
     mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13")
@@ -271,6 +284,7 @@ def test_an_archived_release_may_be_out_of_date(mirror: Mirror, cache: Cache, pr
     assert mirror.fetched("/bullseye/InRelease") == 1, "what has expired is not asked for again with each command"
 
 
+@pytest.mark.slow
 def test_the_systems_apt_is_untouched(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     def state() -> dict[str, tuple[int, int]]:
         places = [Path(p) for p in ("/etc/apt", "/var/lib/apt", "/var/cache/apt", "/var/lib/dpkg")]
@@ -304,6 +318,7 @@ print(resolve("debian:6.1", cache=Cache(Path(sys.argv[1])), progress=Progress())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "held", "helper"),
     [
@@ -350,6 +365,7 @@ def _name(pid: int) -> str:
         return ""
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_once(stocked: Mirror, cache: Cache) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PROGRAM, str(cache.root)]
@@ -361,6 +377,7 @@ def test_two_processes_fetch_once(stocked: Mirror, cache: Cache) -> None:
     assert stocked.fetched("linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb") == 1
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_mended_and_told(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     kernel = resolve("debian:6.1", cache=cache, progress=progress)
     assert kernel.modules is not None
@@ -384,6 +401,7 @@ def test_an_unusable_cache_is_told(mirror: Mirror, tmp_path: Path, progress: Hea
             got("debian:6.1", Cache(tmp_path / "occupied"), progress, offline=offline)
 
 
+@pytest.mark.slow
 def test_what_can_be_had(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     got("debian:6.1.170-1", cache, progress)
     got("debian:6.12", cache, progress)
@@ -398,6 +416,7 @@ def test_what_can_be_had(stocked: Mirror, cache: Cache, progress: Heard) -> None
         assert got(spec, cache, progress) == lines[spec].version, "every name that is listed can be given"
 
 
+@pytest.mark.slow
 def test_fetch_keeps_a_package(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     archive = Archive(cache, progress)
     (first,) = archive.fetch("linux-image-6.1.0-56-amd64")
@@ -408,6 +427,7 @@ def test_fetch_keeps_a_package(stocked: Mirror, cache: Cache, progress: Heard) -
         archive.fetch("linux-image-6.1.0-56-amd64", "9")
 
 
+@pytest.mark.slow
 def test_a_tmpdir_that_cannot_be_written_is_no_hindrance(
     stocked: Mirror, cache: Cache, progress: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,6 +436,7 @@ def test_a_tmpdir_that_cannot_be_written_is_no_hindrance(
     assert not list((cache.root / "archive/amd64/state").glob("apt*"))
 
 
+@pytest.mark.slow
 def test_a_mirror_in_the_file_system(
     stocked: Mirror, cache: Cache, progress: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,6 +446,7 @@ def test_a_mirror_in_the_file_system(
     assert got("debian:6.1", cache, progress) == "6.1.192-2"
 
 
+@pytest.mark.slow
 def test_the_lists_of_another_mirror_are_not_read(
     stocked: Mirror, cache: Cache, progress: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def test_table(stocked: Mirror) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [

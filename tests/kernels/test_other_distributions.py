@@ -71,6 +71,7 @@ def mirrors(made: Path, tmp_path: Path, signing_home: Path, monkeypatch: pytest.
         yield root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "release"),
     [
@@ -116,6 +117,7 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "file"),
     [

@@ -223,6 +223,7 @@ def test_offline_without_a_root_says_what_to_do(tmp_path):
     assert "--offline" in caught.value.remedy
 
 
+@pytest.mark.slow
 def test_a_root_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
     with pytest.raises(HostError, match="the guest root cannot be made"):

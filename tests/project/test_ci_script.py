@@ -50,6 +50,7 @@ def test_a_change_that_costs_more_fails_with_a_comment(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "badge.svg").read_text() and "<html" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_measured_leaves_no_comment(tmp_path: Path) -> None:
     done = subprocess.run(
         [CI / "compare", "nowhere:1", "nowhere:2"], env=os.environ | {"KDUEL_CI": str(tmp_path)}, check=False

@@ -104,6 +104,7 @@ ROOMS = sorted(path.name for path in SOURCE.iterdir() if path.is_dir() or path.s
 ROOMS = [room for room in ROOMS if room != "__pycache__"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_names_and_docstrings_follow_the_rule(room: str) -> None:
     assert list(offences(room)) == []

@@ -11,6 +11,7 @@ import pytest
 PERF = Path(__file__).parents[2] / "perf"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in PERF.glob("*_calibration.py")))
 def test_a_calibration_starts(name: str) -> None:
     done = subprocess.run([sys.executable, PERF / name, "--help"], capture_output=True, text=True, check=False)

@@ -40,6 +40,7 @@ def run(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=place, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -70,6 +71,7 @@ def test_a_home_of_another_python_is_not_this_ones(tmp_path: Path) -> None:
     assert ">>>" not in done.stderr, "a prompt of Python waits after the command"
 
 
+@pytest.mark.slow
 def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path) -> None:
     checkout, here = tmp_path / "checkout", tmp_path / "here"
     (checkout / "scripts").mkdir(parents=True)
@@ -84,6 +86,7 @@ def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path) -> Non
     assert (checkout / ".venv/bin/python").exists()
 
 
+@pytest.mark.slow
 def test_setup_and_its_pip_ignore_an_inherited_module_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty entry, as `PYTHONPATH=$PYTHONPATH:/opt/lib` leaves it, is the current directory."""
     monkeypatch.setenv("PYTHONPATH", ":/opt/lib")
@@ -107,6 +110,7 @@ def test_the_resume_unit_starts_python_without_a_directory_of_its_own() -> None:
     assert '"-P" "-m" "kduel"' in start
 
 
+@pytest.mark.slow
 def test_python_is_started_nowhere_with_the_current_directory_before_the_library() -> None:
     files = [ROOT / "kduel", ROOT / "run-tests"]
     for folder in ("src", "scripts", "perf", "contrib", "docs"):

@@ -69,6 +69,7 @@ def test_every_kind_has_its_tutorial() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -83,16 +84,19 @@ def test_a_plug_in_is_listed(outputs: dict[str, str], kind: str, name: str) -> N
     assert re.search(rf"^ *{name}\b", outputs[f"list {kind}"], re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_benchmark_kernels_machine_and_format_make_a_run(outputs: dict[str, str]) -> None:
     assert re.fullmatch(r"sha256-1m/time: \w+ \(n = 4\)\n", outputs["report pipes --format one-line"])
 
 
+@pytest.mark.slow
 def test_the_fleet_carries_out_the_same_study(outputs: dict[str, str]) -> None:
     results = json.loads(outputs["both"])
     assert {trial["machine"] for trial in results["trials"]} == {"left", "right"}
     assert {trial["status"] for trial in results["trials"]} == {"ok"}
 
 
+@pytest.mark.slow
 def test_the_foreign_format_and_the_finding_work_together(outputs: dict[str, str]) -> None:
     assert outputs["report theirs --format one-line"] == "open/time: slower (n = 12)\n"
     (metric,) = json.loads(outputs["theirs"])["metrics"]

@@ -45,6 +45,7 @@ def test_every_program_that_a_test_needs_is_one_that_the_setup_installs() -> Non
     assert called - installed() - EVERYWHERE == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ci", "outcome"), [("true", "1 failed"), ("", "1 skipped")])
 def test_a_missing_program_fails_a_test_in_ci_and_skips_it_elsewhere(tmp_path: Path, ci: str, outcome: str) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
@@ -82,6 +83,7 @@ def test_ci_runs_the_two_commands_of_the_readme_on_a_bare_system() -> None:
         assert command in text
 
 
+@pytest.mark.slow
 def test_an_environment_is_small_compiled_and_made_once(tmp_path: Path, need: Callable[..., str]) -> None:
     for program in ("mmdebstrap", "mksquashfs", "mkfs.ext4", "cpio", "xz", "zstd", "lz4", "newuidmap"):
         need(program)
@@ -129,6 +131,7 @@ def apt_place(tmp_path: Path) -> dict[str, str]:
     return os.environ | {"APT_CONFIG": str(tmp_path / "apt.conf"), "KDUEL_APT_PATIENCE": "60"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lock", "seconds"), [("lists/lock", 2), ("dpkg/lock-frontend", 7)])
 def test_it_waits_while_another_apt_is_at_work(
     tmp_path: Path, need: Callable[..., str], lock: str, seconds: float
@@ -173,6 +176,7 @@ def test_it_does_not_wait_for_ever(tmp_path: Path) -> None:
     assert "Could not get lock" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_apt_nothing_is_demanded_that_only_making_a_root_takes(tmp_path: Path) -> None:
     copy_setup(tmp_path)
     (tmp_path / "requirements.txt").write_text("")

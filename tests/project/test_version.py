@@ -100,6 +100,7 @@ def test_it_is_not_the_commit_of_the_project_that_holds_an_installed_copy(checko
     assert version_of(place) == __version__
 
 
+@pytest.mark.slow
 def test_an_archive_and_a_wheel_carry_the_commit(checkout: Path, tmp_path: Path) -> None:
     expected = f"{__version__}+g{head(checkout)[:12]}"
     archive = tmp_path / "archive"
@@ -118,6 +119,7 @@ def test_an_archive_and_a_wheel_carry_the_commit(checkout: Path, tmp_path: Path)
     assert (checkout / "src/kduel/COMMIT").read_text().startswith("$Format"), "a build leaves the source as it is"
 
 
+@pytest.mark.slow
 def test_only_who_asks_for_the_version_waits_for_git(
     start_kduel: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], tmp_path: Path
 ) -> None:

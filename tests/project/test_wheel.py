@@ -32,6 +32,7 @@ def kduel(installed: Path, *words: str, cwd: Path) -> subprocess.CompletedProces
     return subprocess.run([installed / "bin/kduel", *words], cwd=cwd, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", sorted(path.name for path in (ROOT / "studies").glob("*.toml")))
 def test_every_study_of_the_documentation_comes_with_the_wheel(installed: Path, tmp_path: Path, study: str) -> None:
     done = kduel(installed, "run", f"studies/{study}", "--out", "/dev/null/no", cwd=tmp_path)
@@ -40,6 +41,7 @@ def test_every_study_of_the_documentation_comes_with_the_wheel(installed: Path, 
     assert done.returncode and "cannot read the study" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_manual_page_completion_and_version_come_with_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert (installed / "share/man/man1/kduel.1").is_file()
     assert "kduel" in kduel(installed, "completion", "bash", cwd=tmp_path).stdout

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kduel.report.plots.engine import ADDRESS_SPACE
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -24,5 +26,6 @@ def test_too_little_address_space_is_an_error_with_a_remedy() -> None:
     assert done.returncode == 1 and "HostError" in done.stderr and "ulimit -v unlimited" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_is_enough() -> None:
     assert drawn(ADDRESS_SPACE >> 20).returncode == 0

@@ -141,6 +141,7 @@ def headline_of(*metrics: MetricResult) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_the_headline_says_that_conditions_decide_and_not_that_the_run_cannot_distinguish() -> None:
     pipe, tcp = (metric(name, "", "undecided", TURNS) for name in ("pipe", "tcp"))
     stat = metric("stat", "", "equivalent", [(3_412, 3_413), (3_412, 3_411)])
@@ -223,6 +224,7 @@ HALVES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", HALVES)
 @pytest.mark.parametrize("sd", [None, 1_500.0])
 def test_the_shown_counts_subtract_to_the_shown_change_wherever_both_are_shown(

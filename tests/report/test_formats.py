@@ -40,6 +40,7 @@ def test_all_formats_are_found() -> None:
         report_format("pdf")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("example", ALL)
 def test_nothing_hidden_gets_through(name: str, example: str) -> None:
@@ -294,6 +295,7 @@ def read_page(results: Results) -> Reader:
     return reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ALL)
 def test_page_has_no_element_but_our_own(example: str) -> None:
     reader = read_page(ALL[example]())
@@ -334,6 +336,7 @@ def test_links_lead_to_the_run_from_wherever_the_page_is() -> None:
     assert 'href="./run/trials/0000-b01-debian-6.1' in here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", ["/etc", "../../x", "trials/../../x", "", None])
 def test_no_link_leads_out_of_the_run(directory: str | None) -> None:
     results = simulated(blocks=1)

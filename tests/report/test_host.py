@@ -93,6 +93,7 @@ def inside(**more: float | int | None) -> Results:
     return results
 
 
+@pytest.mark.slow
 def test_a_real_machine_has_a_strip_and_a_line_of_what_it_knows() -> None:
     results = inside(psi_io_some=0.9, psi_memory_some=0.9, interrupts=100)
     assert host_line(results) == (

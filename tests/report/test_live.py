@@ -74,6 +74,7 @@ def test_it_answers_no_other_site_no_other_path_and_changes_nothing(server: Live
         LiveServer(server.server_port, "run", str)
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_interrupted(run: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-P", "-m", "kduel", "status", str(run), "--serve", "0"]

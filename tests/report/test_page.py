@@ -47,6 +47,7 @@ def dots(page: Browser) -> list[int]:
     )
 
 
+@pytest.mark.slow
 def test_every_value_is_drawn_without_a_script(page: Browser, tmp_path: Path) -> None:
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
@@ -61,6 +62,7 @@ def test_every_value_is_drawn_without_a_script(page: Browser, tmp_path: Path) ->
         page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
+@pytest.mark.slow
 def test_an_interval_lies_where_its_axis_says(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, simulated())
     metric = simulated().metrics[2]
@@ -116,6 +118,7 @@ def test_a_table_too_wide_for_its_card_is_scrolled_in_it(page: Browser, tmp_path
     assert set(page.evaluate(clipped)) == {"auto"}
 
 
+@pytest.mark.slow
 def test_the_exact_part_is_shown_and_linked(page: Browser, tmp_path: Path) -> None:
     whole, counts = simulated(), ALL["exact"]()
     counts.metrics[0].warnings = [Warning_(code="planted", message="of the part")]
@@ -137,6 +140,7 @@ def test_the_exact_part_is_shown_and_linked(page: Browser, tmp_path: Path) -> No
     assert page.evaluate("document.querySelectorAll('#exact, nav a[href=\"#exact\"]').length") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 768, 1200])
 @pytest.mark.parametrize("example", ["published", "three", "broken", "exact", "hostile"])
 def test_no_page_is_wider_than_its_window(page: Browser, tmp_path: Path, example: str, width: int) -> None:
@@ -172,6 +176,7 @@ def test_a_missing_value_is_not_drawn(page: Browser, tmp_path: Path) -> None:
     assert dots(page)[0] == 22
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["empty", "single", "exact", "undecided"])
 def test_thin_runs_open_too(page: Browser, tmp_path: Path, example: str) -> None:
     show(page, tmp_path, ALL[example]())

@@ -44,6 +44,7 @@ def test_strangers_strings_are_data_only() -> None:
                 assert path[:2] == ("data", "values") or path[-2:] == ("scale", "domain"), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["published", "simulated", "three", "broken", "undecided"])
 def test_pictures_are_drawn(example: str) -> None:
     results = ALL[example]()
@@ -67,6 +68,7 @@ def test_forest_cuts_wide_intervals_and_says_so() -> None:
     assert scale.low < switches["low"] < switches["effect"] < switches["high"] < 0
 
 
+@pytest.mark.slow
 def test_forest_is_logarithmic_where_a_change_is_large() -> None:
     """A wide interval squeezed all others, and its axis went to -158 %."""
     from msgspec.structs import replace

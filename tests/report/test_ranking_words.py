@@ -68,6 +68,7 @@ def test_ranks_and_title() -> None:
     assert ranking_title(found) == "throughput, the geometric mean of x/rate, y/rate; without z/rate"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text", "summary", "markdown", "html"])
 def test_every_format_has_each_contender_with_its_rank(name: str, tmp_path: Path) -> None:
     results = KINDS["ranking"](tmp_path)

@@ -194,6 +194,7 @@ def test_imported_and_merged_runs_have_no_commands() -> None:
     assert reproduction(results) is None and "To reproduce" not in report_format("mail").render(results)
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_mail_measure_again(kduel: Kduel, write_study: Callable[..., Path], environment: dict[str, str], tmp_path: Path) -> None:  # fmt: skip
     first = tmp_path / "first"
     study = write_study(machine="noisy = true")

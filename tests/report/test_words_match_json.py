@@ -147,6 +147,7 @@ def plain(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)).replace("&#43;", "+")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_format_claims_what_results_json_has(kind: str, name: str) -> None:

@@ -25,6 +25,7 @@ def statuses(run: Path, contender: str) -> list[str]:
     return [one["status"] for one in records(run) if one["contender"] == contender]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missed", ["new", "old"])
 def test_a_machine_that_was_away_at_the_start_condemns_no_contender(kduel, write_study, tmp_path: Path, missed: str):
     run, enough = tmp_path / "run", Rule().equivalent_from
@@ -37,6 +38,7 @@ def test_a_machine_that_was_away_at_the_start_condemns_no_contender(kduel, write
     assert (said["metrics"][0]["verdict"], said["metrics"][0]["withheld"]) == ("equal", ""), said["metrics"][0]
 
 
+@pytest.mark.slow
 def test_trials_that_never_began_are_no_missing_values_of_their_contender(
     kduel, write_study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

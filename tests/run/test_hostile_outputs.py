@@ -49,6 +49,7 @@ def carried_out(kduel, write_study, run: Path, commands: list[str]):
     return done, [json.loads(path.read_text()) for path in sorted(run.glob("trials/*/trial.json"))]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_gives_no_value_and_all_else_does(kduel, write_study, tmp_path):
     attacks = [f"(cd {OUT}/??-letters-{victim}; {attack})" for victim, attack in LOST.items()]
     done, records = carried_out(kduel, write_study, tmp_path / "run", [*attacks, f"({ENVIRONMENT})"])
@@ -59,6 +60,7 @@ def test_what_cannot_be_read_gives_no_value_and_all_else_does(kduel, write_study
         assert (tmp_path / "run/trials" / record["id"] / "guest.sh").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["mkdir -p {0}/x", "ln -s /nowhere/at/all {0}"], ids=["directory", "link"])
 def test_a_trial_that_takes_our_names_is_void_and_kept(kduel, write_study, tmp_path, way):
     attacks = [f"(cd {OUT}; {way.format(name)})" for name in ("trial.json", "environment.json")]
@@ -87,6 +89,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_parser_gives_a_value_or_raises_anything_else_for(text, tmp_path):
     (tmp_path / "exit.json").write_text('{"status": 0}')

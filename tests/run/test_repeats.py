@@ -31,6 +31,7 @@ def results(kduel, run: Path) -> dict:
 HOST = "fixed = 3\n[host]\nquiet_seconds = 0\n"
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_emulator_is_made_again_and_not_held_against_the_contender(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     done = kduel("run", write_study(machine="faults = {new = 2}", blocks=HOST), "--out", run)
@@ -60,6 +61,7 @@ def test_the_same_fault_in_every_boot_is_the_kernels(kduel, write_study, tmp_pat
     assert [one["code"] for one in void] == ["oops", "oops"] and "4 boots in a row" in void[0]["message"]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_while_a_trial_was_to_be_made_again_goes_on(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     kduel("run", write_study(machine="faults = {new = 1}", blocks=HOST), "--out", run)
@@ -73,6 +75,7 @@ def test_a_run_that_was_killed_while_a_trial_was_to_be_made_again_goes_on(kduel,
     assert first["repeats"] == 2 and (run / "repeated" / f"{first['id']}.2").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
     ["max_wait = 20.0\ncovariate = true", "max_wait = 20.0\nquiet_seconds = 0.5", "max_wait = 100\ncovariate = true"],
@@ -90,6 +93,7 @@ def test_a_run_goes_on_by_what_its_study_declares_of_the_host(kduel, write_study
     assert len(records(run)) == 6 and (run / "lock.json").read_text() == lock
 
 
+@pytest.mark.slow
 def test_a_disturbed_trial_is_made_again_and_void_where_the_study_asks_for_it(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     machine, blocks = "max_wait = 10.0\ndisturbed = {old = 1, new = 2}", HOST + "max_wait = 20.0\nrepeats = 1\n"
@@ -102,6 +106,7 @@ def test_a_disturbed_trial_is_made_again_and_void_where_the_study_asks_for_it(kd
     assert len(records(run, "repeated")) == 6
 
 
+@pytest.mark.slow
 def test_a_host_that_is_never_quiet_ends_the_run_that_asked_for_quiet(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     machine, blocks = "max_wait = 10.0\ndisturbed = {old = 99, new = 99}", "max = 20\n[host]\nquiet_seconds = 0\n"
@@ -110,6 +115,7 @@ def test_a_host_that_is_never_quiet_ends_the_run_that_asked_for_quiet(kduel, wri
     assert "max_wait" in done.stderr and len(records(run)) == 6
 
 
+@pytest.mark.slow
 def test_by_a_machines_default_a_busy_host_costs_a_few_boots_and_loses_none(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     machine = "max_wait = 10.0\ndisturbed = {old = 99, new = 99}"
@@ -118,6 +124,7 @@ def test_by_a_machines_default_a_busy_host_costs_a_few_boots_and_loses_none(kdue
     assert len(records(run, "repeated")) == 2  # a fifth of six, rounded up
 
 
+@pytest.mark.slow
 def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(
     kduel, write_study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -268,6 +275,7 @@ def test_waits_in_vain_are_forgotten_when_the_host_becomes_quiet(monkeypatch: py
     assert clock.now == pytest.approx(began + 1.1 + 6)
 
 
+@pytest.mark.slow
 def test_only_the_default_waits_longer_between_bursts(kduel, write_study, tmp_path: Path):
     for name, table in (("default", ""), ("declared", "[host]\nquiet_seconds = 7\n")):
         run = tmp_path / name

@@ -36,6 +36,7 @@ def wait_for(condition, what: str) -> None:
     pytest.fail(f"no {what} within 30 s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_killed_run_goes_on_and_ends_like_an_uninterrupted_one(
     kduel, write_study, environment, tmp_path: Path, kill
@@ -69,6 +70,7 @@ def test_a_killed_run_goes_on_and_ends_like_an_uninterrupted_one(
     assert first["metrics"] == second["metrics"]
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_too_and_a_finished_run_is_reported_again(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     study = write_study()
@@ -82,6 +84,7 @@ def test_the_same_command_goes_on_too_and_a_finished_run_is_reported_again(kduel
     assert " ok" not in again.stderr
 
 
+@pytest.mark.slow
 def test_only_a_real_machine_is_asked_to_record_itself(kduel, write_study, tmp_path: Path):
     """In a guest this would be the guest's own doing, and each line of its script changes what is counted."""
     run = tmp_path / "run"
@@ -91,6 +94,7 @@ def test_only_a_real_machine_is_asked_to_record_itself(kduel, write_study, tmp_p
         assert not (trial / "host").exists() and json.loads((trial / "trial.json").read_text())["host"] == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
 def test_signals_that_come_in_a_row_end_a_run_once_and_cleanly(write_study, environment, tmp_path: Path, kill):
     run = tmp_path / "run"
@@ -105,6 +109,7 @@ def test_signals_that_come_in_a_row_end_a_run_once_and_cleanly(write_study, envi
     assert not list((run / "trials").glob(".new-*"))
 
 
+@pytest.mark.slow
 def test_another_study_in_the_same_directory_is_refused(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     assert kduel("run", write_study(), "--out", run).returncode == 0
@@ -117,6 +122,7 @@ def test_another_study_in_the_same_directory_is_refused(kduel, write_study, tmp_
     assert "--seed" in seeded.stderr
 
 
+@pytest.mark.slow
 def test_a_second_runner_in_the_same_directory_is_turned_away(kduel, write_study, environment, tmp_path: Path):
     run = tmp_path / "run"
     with start(write_study, run, environment, machine="sleep = 5", blocks="fixed = 40") as runner:
@@ -143,6 +149,7 @@ def test_a_contender_that_always_panics_is_not_measured(kduel, write_study, tmp_
     assert [t["status"] for t in results["trials"] if t["contender"] == "outside-new"] == ["void"] * 2
 
 
+@pytest.mark.slow
 def test_slower_is_a_status_only_where_it_is_asked_for(kduel, write_study, tmp_path: Path):
     study = write_study(machine='shorter = ["new"]', blocks="fixed = 10")
     assert kduel("run", study, "--out", tmp_path / "plain").returncode == 0
@@ -153,6 +160,7 @@ def test_slower_is_a_status_only_where_it_is_asked_for(kduel, write_study, tmp_p
     assert kduel("run", same, "--out", tmp_path / "same", "--fail-on", "slower").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_command_gets_the_verdict_when_the_run_has_ended(kduel, write_study, tmp_path: Path):
     study, got = write_study(machine='shorter = ["new"]', blocks="fixed = 10"), tmp_path / "got"
     command = f'{{ echo "$KDUEL_STATUS $KDUEL_RUN"; cat; }} >{got}; exit 3'
@@ -185,6 +193,7 @@ def test_every_contender_that_could_not_be_measured_is_named(kduel, write_study,
     assert "outside-new could not be measured" in last and "outside-third could not be measured" in last, last
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_build_is_left_out_and_the_others_go_on(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     study = write_study(blocks="fixed = 4")
@@ -224,6 +233,7 @@ def test_a_wrong_setting_of_the_machine_names_the_file(kduel, write_study, tmp_p
     assert f"{study}: machine process:" in done.stderr and "memmory" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_changed_raw_file_changes_the_report(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     assert kduel("run", write_study(), "--out", run).returncode == 0
@@ -234,6 +244,7 @@ def test_a_changed_raw_file_changes_the_report(kduel, write_study, tmp_path: Pat
     assert sorted(values) == [5, 5, 7]
 
 
+@pytest.mark.slow
 def test_garbled_output_is_a_missing_value_not_a_number(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     assert kduel("run", write_study(), "--out", run).returncode == 0
@@ -245,6 +256,7 @@ def test_garbled_output_is_a_missing_value_not_a_number(kduel, write_study, tmp_
     assert metric["n"] == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_can_decide_nothing_says_so_and_ends_where_that_is_asked_for(kduel, write_study, tmp_path: Path):
     study = write_study(machine="noisy = true", blocks="max = 12")
     stopped = kduel("run", study, "--out", tmp_path / "stopped", "--seed", "5", "--futility", "stop")

@@ -125,6 +125,7 @@ def test_nobody_else_may_write_where_the_gates_are(guest: Guest) -> None:
         assert "/run/kduel-sched" in script and "/tmp" not in script
 
 
+@pytest.mark.slow
 def test_a_process_that_outlives_its_scheduler_does_not_end_the_next_one(guest: Guest) -> None:
     guest.environment["FAKE_LINGERS"] = "2"
     guest.begin()

@@ -42,6 +42,7 @@ def test_a_process_that_blocks_k_times_counts_k(k: int) -> None:
     assert out["voluntary"] == sum(counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cpu", "io", "mixed", "blocks"])
 def test_switches_are_those_of_proc_status(kind: str, tmp_path: Path) -> None:
     words = ["--kind", kind, "--processes", "8", "--verify", "--dir", str(tmp_path), "--io", "dsync"]
@@ -109,6 +110,7 @@ POLICIES = [
 ]
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize(("policy", "seen"), POLICIES)
 def test_every_policy_is_taken_and_all_work_is_done(policy: str, seen: str) -> None:
@@ -121,6 +123,7 @@ def test_every_policy_is_taken_and_all_work_is_done(policy: str, seen: str) -> N
     assert out["pi"] == pytest.approx(3.1416, abs=0.01)
 
 
+@pytest.mark.slow
 @needs_root
 def test_the_deadline_ends_processes_that_never_yield() -> None:
     out = kload(
@@ -133,6 +136,7 @@ def test_the_deadline_ends_processes_that_never_yield() -> None:
     assert 0.5 < out["ended_s"] < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"), [("kload", ["--kind", "cpu", "--iterations", "1" + 14 * "0"]), ("kwake", ["--hogs", "2"])]
 )
@@ -223,6 +227,7 @@ BENCHMARKS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), BENCHMARKS)
 def test_benchmarks_give_all_their_metrics_and_none_from_garbled_output(
     name: str, parameters: dict[str, Any], tmp_path: Path

@@ -89,6 +89,7 @@ def test_entries_that_are_there_already_are_kept(tmp_path: Path) -> None:
     assert (other.path(*KERNEL) / "kbench").exists()
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_damaged_bundle_leaves_whole_entries_or_none(

@@ -58,6 +58,7 @@ def ended_well(words: tuple[object, ...], capsys: pytest.CaptureFixture[str]) ->
     return "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["lock.json", "plan.jsonl", "study.toml", "trial", "environment", "exit", "stdout", "manifest"]
 )
@@ -95,6 +96,7 @@ def test_one_damaged_file_is_an_error_that_names_it_or_does_no_harm(
     assert tried > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -145,6 +147,7 @@ def forge(run: Path, what: str) -> None:
         path.write_text(json.dumps(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what", ["id", "contender", "member", "status", "started\n", "lock", "name", "label", "plan", "directory"]
 )

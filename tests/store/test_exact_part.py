@@ -42,6 +42,7 @@ def study(*kernels: str, machine: str = "") -> Study:
     return assemble(parse_study(text, "quick"), text, "quick", machine=machine)
 
 
+@pytest.mark.slow
 def test_results_hold_both_and_mix_nothing(run: Path):
     both = judge_run(run)
     timed = judge_run(run)
@@ -52,6 +53,7 @@ def test_results_hold_both_and_mix_nothing(run: Path):
     assert msgspec.json.decode(msgspec.json.encode(both), type=Results) == both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "markdown", "mail", "html", "latex", "summary"])
 def test_every_report_names_it(run: Path, form: str):
     text = " ".join(report_format(form).render(judge_run(run)).split())

@@ -117,6 +117,7 @@ def test_a_damaged_manifest_is_named(run: RunDir, damage: bytes):
     assert problems and all(NAME in problem or "was added" in problem for problem in problems)
 
 
+@pytest.mark.slow
 def test_reports_tell_what_was_changed(output, run: RunDir):
     shutil.copy(first(run) / "console.log", first(run) / "console.bak")
     warnings = json.loads(output("report", run.path, "--format", "json"))["warnings"]
@@ -233,6 +234,7 @@ def test_a_copied_trial_is_refused_by_every_command(unpack: Callable[[str], Path
 # Versions.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lock.json", "trial.json", "import.json", "explain/pipe.json"])
 def test_a_later_version_is_refused_and_an_unknown_key_named(kduel, unpack: Callable[[str], Path], name: str):
     run = unpack("imported" if name == "import.json" else "icount")
@@ -253,6 +255,7 @@ def test_a_later_version_is_refused_and_an_unknown_key_named(kduel, unpack: Call
         assert done.returncode == 2 and str(path) in done.stderr and "`strange`" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "key",
     [field.name for field in msgspec.structs.fields(Lock) if field.required],
@@ -266,6 +269,7 @@ def test_a_lock_that_lacks_a_key_says_which(unpack: Callable[[str], Path], key: 
         RunDir.open(run).lock()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["plan.jsonl", "study.toml", "lock.json", "trial.json", "manifest.sha256", "console.log"]
 )
@@ -307,6 +311,7 @@ def test_a_trial_that_waits_to_be_made_again_was_not_removed(unpack: Callable[[s
         (run.repeated / f"{record.id}.1").rename(run.directory(record.id))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lock.json", "trial.json", "merge.json", "import.json", "plan.jsonl"])
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": "x"}', b"\xff\xfe"])
 def test_damage_is_an_answer_of_verify_and_names_the_file(

@@ -35,6 +35,7 @@ def edit(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (run / RESULTS).write_text(json.dumps(document))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["process", "icount", "qemu", "local", "build", "board", "interrupted"])
 def test_results_that_were_left_alone_are_the_same(kduel, output, unpack: Callable[[str], Path], kind: str):
     path = unpack(kind)
@@ -48,6 +49,7 @@ def test_results_that_were_left_alone_are_the_same(kduel, output, unpack: Callab
     assert kduel("verify", moved).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_verdict_that_was_replaced_is_named_and_can_be_written_again(kduel, run: Path):
     assert kduel("verify", run).returncode == 0
     kept = json.loads((run / RESULTS).read_text())["metrics"][0]["verdict"]
@@ -68,6 +70,7 @@ def test_results_that_are_none_are_told(kduel, run: Path, data: bytes):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -129,6 +132,7 @@ def test_an_explanation_is_added_later(run: Path):
     assert compare_kept(run) == ([], [])
 
 
+@pytest.mark.slow
 def test_the_exact_part_has_results_of_its_own(kduel, run: Path, unpack: Callable[[str], Path]):
     part = shutil.copytree(unpack("icount"), run / EXACT)
     for path in (part, run):

@@ -34,12 +34,14 @@ def rounded(found: Any) -> Any:
     return float(f"{found:.12g}") if isinstance(found, float) else found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_old_run_is_reported_as_it_was(output, unpack: Callable[[str], Path], kind: str):
     found = json.loads(output("report", unpack(kind), "--format", "json"))
     assert rounded(part_of(found, EXPECTED[kind])) == rounded(part_of(EXPECTED[kind], EXPECTED[kind]))
 
 
+@pytest.mark.slow
 def test_old_runs_are_compared(output, unpack: Callable[[str], Path]):
     for kind in sorted({*KINDS} - {"interrupted", "process"}):
         run = unpack(kind)
@@ -47,6 +49,7 @@ def test_old_runs_are_compared(output, unpack: Callable[[str], Path]):
             assert output(*words)
 
 
+@pytest.mark.slow
 def test_an_old_run_is_continued(kduel, unpack: Callable[[str], Path]):
     run = unpack("process")
     plan = (run / "plan.jsonl").read_bytes()

@@ -36,6 +36,7 @@ def run(unpack: Callable[[str], Path]) -> Path:
 NAMES = ["lock.json", "plan.jsonl", "study.toml", "trial.json", "manifest.sha256", "environment.json", "console.log"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_may_not_be_read_is_told_as_that(start: Start, run: Path, name: str):
     path = next(found for found in [run / name, *sorted((run / "trials").glob(f"*/{name}"))] if found.exists())
@@ -52,6 +53,7 @@ def test_what_may_not_be_read_is_told_as_that(start: Start, run: Path, name: str
         assert "copy of the run" not in told.stderr
 
 
+@pytest.mark.slow
 def test_a_step_that_may_not_be_entered_is_not_missing(start: Start, run: Path):
     step = next(path for path in sorted((run / "trials").glob("*/*")) if path.is_dir())
     step.chmod(0)
@@ -60,6 +62,7 @@ def test_a_step_that_may_not_be_entered_is_not_missing(start: Start, run: Path):
     assert done.returncode == 3 and "missing" not in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_in_the_way_of_the_page_is_named(start: Start, run: Path):
     (run / "report").write_text("no directory")
     done = start("report", run, "-f", "html")
@@ -68,6 +71,7 @@ def test_what_is_in_the_way_of_the_page_is_named(start: Start, run: Path):
     assert "resume" not in done.stderr and "Move it away" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_page_that_may_not_be_written_resumes_nothing(start: Start, run: Path):
     run.chmod(0o555)
     done = start("report", run, "-f", "html")

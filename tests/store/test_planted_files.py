@@ -56,6 +56,7 @@ def kduel() -> Callable[..., Result]:
     return lambda *words: CliRunner().invoke(kduel_command, [*map(str, words)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("kind", ["link", "fifo"])
 def test_a_file_of_a_trial_that_leads_elsewhere_is_refused(kduel, run: Path, secret: Path, name: str, kind: str):
@@ -77,6 +78,7 @@ def test_a_file_of_a_trial_that_leads_elsewhere_is_refused(kduel, run: Path, sec
     assert SECRET not in done.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["study.toml", "lock.json", "plan.jsonl", "trials", "report", "explain", "exact"])
 def test_a_document_or_directory_that_is_a_link_is_refused(kduel, run: Path, tmp_path: Path, name: str):
     elsewhere = tmp_path / "elsewhere"
@@ -134,6 +136,7 @@ def kinds(run: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str]]]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["whole", "merged", "import"])
 def test_what_was_added_anywhere_is_named_in_every_kind_of_run(kduel, kinds, kind: str):
     path, folders = kinds[kind]

@@ -47,6 +47,7 @@ def test_one_instruction_more_is_named(run: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1 and found.changes[0] in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

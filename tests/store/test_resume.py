@@ -73,6 +73,7 @@ def shorten(run: Path) -> None:
         shutil.rmtree(trial)
 
 
+@pytest.mark.slow
 def test_a_run_is_continued_from_anywhere_while_its_kernels_are_the_same(kduel, place: Path, tmp_path: Path):
     """Relative paths are those of the directory in which it was started, or, where that is gone, of the present one."""
     assert kduel("run", "study.toml", "--out", "run", cwd=place).returncode == 0
@@ -103,6 +104,7 @@ def test_a_run_is_continued_from_anywhere_while_its_kernels_are_the_same(kduel, 
     assert len(trials(place / "run")) == 2
 
 
+@pytest.mark.slow
 def test_a_run_is_not_continued_with_other_modules(kduel, place: Path):
     """They are below modules=, and the image is the same."""
     release, modules = "6.0.0", place / "installed/lib/modules/6.0.0"
@@ -170,6 +172,7 @@ def test_where_no_directory_is_given_only_the_same_study_continues_an_unfinished
         assert default_out(msgspec.structs.replace(study, **{key: value})) != wanted, key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False], ids=["complete", "incomplete"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_run_is_not_continued_with_another_baseline(kduel, place: Path, count: int, whole: bool):
@@ -241,6 +244,7 @@ def test_each_fact_that_differs_is_named(unpack: Callable[[str], Path]):
         check_same_run(lock, settings, path)
 
 
+@pytest.mark.slow
 def test_each_output_is_parsed_once_by_the_runner(output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And once by the report, which reads raw files only."""
     parsed: list[Path] = []

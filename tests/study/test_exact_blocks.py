@@ -14,6 +14,7 @@ def count(run: Path) -> int:
     return len(list((run / "trials").iterdir()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("primary", ['primary = ["letters"]', ""])
 @pytest.mark.parametrize("machine", [EXACT, EXACT + '\nshorter = ["new"]'])
 def test_what_one_block_decides_is_not_repeated(kduel, write_study, tmp_path: Path, primary: str, machine: str):
@@ -29,6 +30,7 @@ def test_what_one_block_decides_is_not_repeated(kduel, write_study, tmp_path: Pa
     assert again.returncode == 0 and count(run) == 2, again.stderr
 
 
+@pytest.mark.slow
 def test_a_fixed_number_of_blocks_is_carried_out(kduel, write_study, tmp_path: Path):
     done = kduel("run", write_study(machine=EXACT, blocks="fixed = 3"), "--out", tmp_path / "run")
     assert done.returncode == 0 and count(tmp_path / "run") == 6, done.stderr

@@ -114,6 +114,7 @@ def resolution(cells: set[tuple[int, ...]], factors: int) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("factors", "fraction", "best"),
     [(3, 2, 3), (4, 2, 4), (5, 2, 5), (5, 4, 3), (6, 4, 4), (7, 2, 7), (7, 4, 4), (7, 8, 4), (8, 4, 5), (10, 32, 4), (15, 1024, 4)],

@@ -100,6 +100,7 @@ def test_bad_columns_are_refused(tmp_path: Path, arguments: list[str], says: str
         campaigns([argument.format(run=run) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_history_finds_the_run_where_the_level_changed(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
@@ -160,6 +161,7 @@ def test_time_stamps_are_compared_as_times(earlier: str, later: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_runs_measured_here_are_compared_in_blocks(
     kduel: Callable[..., subprocess.CompletedProcess[str]], write_study: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_wrongly_printed_figure_is_contradicted(found: list[Column]) -> None:
     assert judged.standing == "contradicted" and "not -20 %" in judged.reasons[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "names"),
     [
@@ -112,6 +113,7 @@ def test_a_claim_about_nothing_is_refused(found: list[Column], change: dict[str,
         judge_claims([Claim(**(good | change))], found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_confounds_stand_before_any_result(desktop: Path, form: str) -> None:
     arguments = [str(desktop), "-f", form, "--claims", str(PUBLISHED / "desktop-claims.toml")]

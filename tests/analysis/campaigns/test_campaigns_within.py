@@ -175,6 +175,7 @@ def with_parameters(run: Path, **parameters: object) -> Path:
     return run
 
 
+@pytest.mark.slow
 def test_runs_with_other_parameters_are_compared_within_and_undecided_across(run: Path, tmp_path: Path) -> None:
     """After a run with `--single` nothing at all was compared, and the reason was JSON."""
     again = with_parameters(shutil.copytree(run, tmp_path / "again"), conditions=0)

@@ -181,6 +181,7 @@ def test_a_series_has_no_date_but_that_of_the_measurement(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message", "remedy"),
     [
@@ -212,6 +213,7 @@ def test_an_answer_is_never_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         run_query(path, "SELECT * FROM value UNION ALL SELECT * FROM value LIMIT 25")
 
 
+@pytest.mark.slow
 def test_an_index_that_is_in_use_is_not_called_full_or_damaged(tmp_path: Path) -> None:
     run_of(tmp_path, "first", 10)
     path = indexed(tmp_path)

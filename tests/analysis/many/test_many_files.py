@@ -56,6 +56,7 @@ def files(place: Path) -> set[str]:
     return {str(path.relative_to(place)) for path in place.rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -131,6 +132,7 @@ def test_a_site_replaces_no_page_of_others(runs: Path, tmp_path: Path) -> None:
         call("site", runs, "--output", site, "--quiet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mark", ["", "{", "[" * 100_000, '{"schema": 2, "kduel": "9", "pages": []}', '{"schema": 1, "pages": [1]}']
 )
@@ -163,6 +165,7 @@ def test_a_link_to_a_site_stays_a_link(runs: Path, tmp_path: Path) -> None:
         assert not [name for name in files(tmp_path / "real") if name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_no_control_characters(runs: Path, tmp_path: Path) -> None:
     """A file and a pipe get the bytes as they are."""
     call("index", runs, "--quiet")

@@ -27,6 +27,7 @@ def called(*arguments: object) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_a_merged_run_keeps_every_file_and_says_where_each_trial_is_from(tmp_path: Path) -> None:
     first = make_run(tmp_path / "a", 3, place="rack1")
     second = make_run(tmp_path / "b", 3, place="rack2", seed=2, blocks=12)
@@ -60,6 +61,7 @@ def test_a_merged_run_keeps_every_file_and_says_where_each_trial_is_from(tmp_pat
     assert "44 trials checked, nothing changed" in called("verify", tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_the_order_of_the_arguments_does_not_matter(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / f"r{day}", 2, place=f"rack{day % 2}", seed=day, day=day) for day in (3, 1, 2)]
     merge(runs, tmp_path / "one")
@@ -154,6 +156,7 @@ def test_an_interrupted_part_counts_as_far_as_its_blocks_are_finished(tmp_path: 
     assert [part.blocks for part in results.study.parts] == [9, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "mail", "latex", "summary"])
 def test_a_report_lists_the_parts_and_says_that_merging_until_decided_is_peeking(tmp_path: Path, form: str) -> None:
     first = make_run(tmp_path / "a", 3, place="rack1")
@@ -167,6 +170,7 @@ def test_a_report_lists_the_parts_and_says_that_merging_until_decided_is_peeking
     assert figures not in " ".join(called("report", first, "--format", form, "--output", "-").split())
 
 
+@pytest.mark.slow
 def test_machines_that_contradict_each_other_have_no_verdict_in_common(tmp_path: Path) -> None:
     """Equivalent on the mean, +5 % on one and -5 % on the other."""
     first = make_run(tmp_path / "a", 5, place="rack1")
@@ -182,6 +186,7 @@ def test_machines_that_contradict_each_other_have_no_verdict_in_common(tmp_path:
         assert "contradict each other (rack1, rack2)" in said and "One verdict for all machines" in said
 
 
+@pytest.mark.slow
 def test_what_a_noisy_part_still_needs_is_counted_with_its_few_degrees_of_freedom(tmp_path: Path) -> None:
     first = make_run(tmp_path / "a", -0.09, place="rack1", blocks=9, sd_pct=0.3)
     second = make_run(tmp_path / "b", 36, place="rack2", seed=2, blocks=3, sd_pct=5)
@@ -199,6 +204,7 @@ def test_what_a_noisy_part_still_needs_is_counted_with_its_few_degrees_of_freedo
     assert "noisier than the others" in called("report", tmp_path / "c")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "summary", "mail", "markdown", "html", "latex"])
 def test_every_format_says_that_machines_contradict_each_other(tmp_path: Path, form: str) -> None:
     runs = [

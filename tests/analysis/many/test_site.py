@@ -113,6 +113,7 @@ def test_a_series_has_a_column_for_each_set_of_parameters(tmp_path: Path) -> Non
     assert [[index for index, value in enumerate(row[2:]) if value] for row in rows] == [[0, 2], [0, 2], [1, 3]]
 
 
+@pytest.mark.slow
 def test_every_page_is_there_and_every_link_leads_to_one(runs: Path, tmp_path: Path) -> None:
     called("report", runs / "day1", "--format", "html")
     called("site", runs, "--output", tmp_path / "site", "--quiet")
@@ -135,6 +136,7 @@ def test_every_page_is_there_and_every_link_leads_to_one(runs: Path, tmp_path: P
     assert "(merged)" in (tmp_path / "site/index.html").read_text()
 
 
+@pytest.mark.slow
 def test_only_a_site_is_replaced(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "site"
     out.mkdir()
@@ -150,6 +152,7 @@ def test_only_a_site_is_replaced(runs: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "site"]
 
 
+@pytest.mark.slow
 def test_the_pages_fit_a_wide_and_a_narrow_window(runs: Path, tmp_path: Path, need: Callable[..., str]) -> None:
     from browser import PROGRAMS, Browser
 

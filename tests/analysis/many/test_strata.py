@@ -151,6 +151,7 @@ def merged(tmp_path: Path, effects: list[float], **options: object) -> MetricRes
     return metric
 
 
+@pytest.mark.slow
 def test_a_machine_that_contradicts_the_others_is_named(tmp_path: Path) -> None:
     metric = merged(tmp_path, [3, 3, 3, -3])
     assert metric.machines is not None and metric.machines.contradicting == ["rack3"]
@@ -167,6 +168,7 @@ def test_machines_that_differ_in_size_do_not_contradict(tmp_path: Path) -> None:
     assert [warning.code for warning in metric.warnings] == ["machines-differ"]
 
 
+@pytest.mark.slow
 def test_a_class_takes_four_machines_that_agree(tmp_path: Path) -> None:
     about = {"machines": "class"}
     few = merged(tmp_path / "few", [5, 5, 5], about=about)

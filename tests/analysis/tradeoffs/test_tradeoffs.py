@@ -239,6 +239,7 @@ def test_a_plain_duel_is_not_told_twice() -> None:
     assert "Trade-offs" not in render_text(found, width=100, colour=False)
 
 
+@pytest.mark.slow
 def test_every_sentence_links_to_its_verdicts(three: Results) -> None:
     page = report_format("html").render(three)
     section = page[page.index('<section id="tradeoffs">') : page.index('<section id="values">')]
@@ -315,6 +316,7 @@ def test_the_published_scaling_recomputes() -> None:
     assert all(step.low is None for step in steps), "one trial has no interval"
 
 
+@pytest.mark.slow
 def test_the_picture_shows_everyone_in_each_panel(three: Results, tmp_path: Path, need: Callable[..., str]) -> None:
     from browser import PROGRAMS, Browser
 

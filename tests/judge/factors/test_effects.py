@@ -30,6 +30,7 @@ def effect(found: list[EffectResult], name: str) -> EffectResult:
     return next(one for one in found if one.name == name)
 
 
+@pytest.mark.slow
 def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
     results = judge_run(make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + SIZE + JOB, with_interaction))
     crossed = effect(results.effects, "kernel × thp").result
@@ -60,6 +61,7 @@ def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
     assert " at thp=never, " in said and "thp=always" not in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixed", [12, None])
 def test_plan_and_report_state_the_same_number_of_blocks(tmp_path: Path, fixed: int | None) -> None:
     """A run with one analysis takes fewer blocks than one that is analysed on the way."""
@@ -90,6 +92,7 @@ def test_a_block_with_a_void_cell_counts_only_for_effects_without_that_cell(tmp_
     assert sum(at_levels) == 21  # each of the three trials is missing in one of both
 
 
+@pytest.mark.slow
 def test_a_fraction_names_the_effects_that_it_cannot_tell_apart(tmp_path: Path) -> None:
     third = (
         '[[factor]]\nname = "audit"\nlevels = { on = {}, off = { cmdline = "audit=0" } }\n[design]\nfraction = 2\n'
@@ -102,6 +105,7 @@ def test_a_fraction_names_the_effects_that_it_cannot_tell_apart(tmp_path: Path) 
     assert "kernel × thp" in effect(results.effects, "audit: off").aliases
 
 
+@pytest.mark.slow
 def test_values_that_are_zero_are_compared_by_differences(tmp_path: Path) -> None:
     def value(levels: dict[str, str], draw: np.random.Generator) -> float:
         return float(draw.integers(0, 3) + 50 * (levels == {"kernel": "installed-new", "thp": "always"}))
@@ -112,6 +116,7 @@ def test_values_that_are_zero_are_compared_by_differences(tmp_path: Path) -> Non
     assert crossed.effect == pytest.approx(50, abs=3)
 
 
+@pytest.mark.slow
 def test_conclusions_name_the_metric_whose_effects_they_are(tmp_path: Path) -> None:
     study = HEAD + KERNELS + THP + JOB + COMMAND + (JOB + COMMAND).replace('label = "job"', 'label = "other"')
     text = render_text(judge_run(make_factor_run(tmp_path / "run", study, with_interaction)), width=100, colour=False)
@@ -119,6 +124,7 @@ def test_conclusions_name_the_metric_whose_effects_they_are(tmp_path: Path) -> N
     assert "What can be concluded of other/time" in text
 
 
+@pytest.mark.slow
 def test_a_mean_over_a_factor_that_it_depends_on_is_called_one(tmp_path: Path) -> None:
     """+10 % without huge pages and -10 % with them are equivalent on average, which says nothing of either."""
 
@@ -138,6 +144,7 @@ def test_a_mean_over_a_factor_that_it_depends_on_is_called_one(tmp_path: Path) -
     assert "on average over" not in without
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form", ["text", "markdown", "html", "json", "csv", "junit", "kcidb", "latex", "mail", "summary", "badge"]
 )
@@ -150,6 +157,7 @@ def test_every_format_shows_effects(tmp_path: Path, form: str, capsys: pytest.Ca
     assert ("thp" if form != "badge" else "slower") in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "noise", "blocks"),
     [((2, 2), "normal", 12), ((2, 2), "skewed", 12), ((2, 2), "unequal", 12), ((3, 2, 2), "voids", 20)],
@@ -164,6 +172,7 @@ def test_absent_interactions_are_seldom_found(levels: tuple[int, ...], noise: st
     assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.slow
 def test_planted_interactions_are_found() -> None:
     hits = 0
     for seed in range(60):

@@ -242,6 +242,7 @@ ENVIRONMENT = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(ENVIRONMENT, max_size=3), st.lists(ENVIRONMENT, max_size=3))
 def test_whatever_a_guest_captured_is_compared_without_falling_over(
     old: list[dict[str, Any]], new: list[dict[str, Any]]

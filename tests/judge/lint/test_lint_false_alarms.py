@@ -34,6 +34,7 @@ def above(share: float, rounds: int) -> float:
     return share * rounds + 3 * float(np.sqrt(share * (1 - share) * rounds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "t3"])
 @pytest.mark.parametrize("count", [10, 20, 100])
 def test_clean_runs_have_hardly_any_finding(count: int, noise: str) -> None:
@@ -43,6 +44,7 @@ def test_clean_runs_have_hardly_any_finding(count: int, noise: str) -> None:
     assert found.any / 100 * rounds <= above(MOST, rounds), found
 
 
+@pytest.mark.slow
 def test_more_metrics_do_not_raise_more_alarms() -> None:
     """Ten metrics in one run share the chances that one has alone."""
     rng = np.random.default_rng(3)
@@ -53,6 +55,7 @@ def test_more_metrics_do_not_raise_more_alarms() -> None:
     assert alarms <= above(MOST, rounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "flaw"),
     [pytest.param(code, flaw, id=f"{code}-{flaw.blocks}") for code, flaws in PLANTED.items() for flaw in flaws],
@@ -62,6 +65,7 @@ def test_planted_flaws_are_found(code: str, flaw: Flaw) -> None:
     assert sensitivity(code, flaw, rounds) / 100 * rounds >= rounds - above(1 - LEAST, rounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10, 20])
 def test_clean_imported_data_raise_few_alarms(count: int) -> None:
     rng = np.random.default_rng(count)
@@ -78,6 +82,7 @@ def test_clean_imported_data_raise_few_alarms(count: int) -> None:
     assert alarms.total() <= 0.15 * rounds, alarms
 
 
+@pytest.mark.slow
 def test_steady_times_are_round_by_chance_only_seldom() -> None:
     rng = np.random.default_rng(11)
     alarms = 0
@@ -89,6 +94,7 @@ def test_steady_times_are_round_by_chance_only_seldom() -> None:
     assert alarms <= above(0.05, 150)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [6, 7, 8, 10, 12, 15, 20, 25, 50, 200])
 def test_two_modes_are_seen_in_one_clean_sample_of_a_thousand(count: int) -> None:
     rng = np.random.default_rng(count)
@@ -106,6 +112,7 @@ def test_two_real_modes_are_mostly_seen(count: int, least: float) -> None:
     assert seen >= least * 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "t3"])
 @pytest.mark.parametrize("count", [10, 100, 15_000])
 @pytest.mark.parametrize("chosen", [[True, True], [True, False]], ids=["apart", "in blocks"])
@@ -141,6 +148,7 @@ def case_of(old: ArmValues, new: ArmValues) -> Case:
     )
 
 
+@pytest.mark.slow
 def test_interference_that_meets_both_contenders_is_no_disagreement_of_slices() -> None:
     make = stalling(0.25, both=True)
     generator = np.random.default_rng(5)

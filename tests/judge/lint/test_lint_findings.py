@@ -326,6 +326,7 @@ VALUES = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @settings(max_examples=200, deadline=None)
 @given(old=VALUES, new=VALUES, paired=st.booleans(), unit=st.sampled_from(["s", "B", "MiB/s"]))

@@ -50,6 +50,7 @@ def table(**arms: list[Distribution]) -> Samples:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_intervals_cover_the_true_values_and_end_where_the_data_do(name: str) -> None:
     """Of quantiles, a share, and a return level; perf/tails_calibration.py has the long simulation."""
@@ -77,6 +78,7 @@ def test_intervals_cover_the_true_values_and_end_where_the_data_do(name: str) ->
     assert min(hits.values()) >= 33, hits
 
 
+@pytest.mark.slow
 def test_a_band_of_shifts_covers_all_of_them_at_once() -> None:
     hits, runs = 0, 20
     for seed in range(runs):

@@ -150,6 +150,7 @@ def test_too_few_values_have_no_statistics() -> None:
     assert beside.hodges_lehmann(np.arange(5.0)) == (2.0, None, None)
 
 
+@pytest.mark.slow
 def test_judging_does_not_import_scipy_stats() -> None:
     code = (
         "import sys; sys.path.insert(0, 'src'); import kduel.judge.verdict.judge, kduel.judge.verdict.calibrate, "

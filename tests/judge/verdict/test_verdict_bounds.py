@@ -20,6 +20,7 @@ def z_of(levels: np.ndarray) -> np.ndarray:
     return -ndtri(levels / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("looks", "alpha"),
     [
@@ -69,6 +70,7 @@ def test_z_bounds_spend_what_they_should() -> None:
     assert by_then == pytest.approx(0.05 * (looks / 20) ** 2, abs=0.0016)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule",
     [
@@ -104,6 +106,7 @@ def test_a_look_without_news_leaves_its_alpha_to_the_next() -> None:
     assert levels[2] > student_levels(0.05, (6, 8, 10), (6, 8, 10), 20)[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-12])
 def test_a_thousand_looks_of_any_alpha(alpha: float) -> None:
     looks = (*range(6, 1000), 1000)

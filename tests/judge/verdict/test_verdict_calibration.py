@@ -32,6 +32,7 @@ def held(alarms: float, runs: int, limit: float = 0.055) -> bool:
     return alarms <= limit + 3 * np.sqrt(limit * (1 - limit) / runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALIKE)
 def test_false_alarms(name: str) -> None:
     for spread in (1.4, WIDE):
@@ -40,20 +41,24 @@ def test_false_alarms(name: str) -> None:
         assert outcome.refuted == 0
 
 
+@pytest.mark.slow
 def test_false_alarms_with_missing_values() -> None:
     assert held(simulate(RULE, made_up("missing", WIDE), runs=400).any_difference, 400)
 
 
+@pytest.mark.slow
 def test_trials_that_are_missing_because_they_were_slow_flatter_nobody() -> None:
     """Every fifth of the contender's trials, the slowest, is void: 13.9 % of runs would call it lower."""
     outcome = simulate(RULE, made_up("censored", WIDE), runs=400)
     assert held(outcome.any_difference, 400)
 
 
+@pytest.mark.slow
 def test_false_alarms_are_not_rare_by_being_blind() -> None:
     assert simulate(RULE, made_up("normal", WIDE), runs=40_000).any_difference == pytest.approx(0.05, abs=0.004)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "ar-0.5", "bimodal", "place", "period-4"])
 @pytest.mark.parametrize("contenders", [3, 5])
 def test_false_alarms_over_several_contenders(name: str, contenders: int) -> None:
@@ -85,6 +90,7 @@ def test_order_as_covariate_with_four_pairs_would_fail_with_two_modes() -> None:
     assert alarms[0] > 0.07 and alarms[1] < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "floor", "bimodal", "heavy", "drift", "ar-0.5", "place"])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_false_equivalence_at_delta(name: str, sign: int) -> None:
@@ -103,6 +109,7 @@ def test_rare_slow_modes_are_called_equivalent_only_while_none_was_seen() -> Non
     assert ended.equivalent < 0.9**10 + 0.015, "what a run that ends at ten blocks cannot see, and its headline names"
 
 
+@pytest.mark.slow
 def test_no_run_ends_in_a_verdict_that_its_last_interval_refutes() -> None:
     runs = 0
     for name in ("rare-10", "rare-5", "heavy", "step", "normal"):
@@ -113,12 +120,14 @@ def test_no_run_ends_in_a_verdict_that_its_last_interval_refutes() -> None:
     assert runs == 30_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "bimodal", "heavy", "drift", "ar-0.5", "place"])
 def test_family_wise_false_alarms_over_seven_metrics(name: str) -> None:
     outcome = simulate(RULE, made_up(name, WIDE), runs=6000, metrics=7, seed=2)
     assert held(outcome.any_difference, 6000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metrics", "runs"), [(30, 900), (100, 300)])
 def test_family_wise_false_alarms_over_many_metrics(metrics: int, runs: int) -> None:
     for name in ("normal", "bimodal"):
@@ -130,6 +139,7 @@ def test_without_the_split_seven_metrics_would_fail() -> None:
     assert simulate(generous, made_up("normal", WIDE), runs=4000, metrics=7).any_difference > 0.15
 
 
+@pytest.mark.slow
 def test_blocks_to_a_verdict() -> None:
     assert simulate(RULE, made_up("normal", 0.5), runs=10_000).blocks_mean <= 11
     found = simulate(RULE, made_up("normal", 1.0), 2.0, runs=10_000)
@@ -140,6 +150,7 @@ def test_blocks_to_a_verdict() -> None:
     assert large.blocks_mean < 0.88 * 6, "before, no run could end sooner than after six"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [0.0, 0.3, 0.5, 0.7, 0.9])
 def test_a_covariate_of_the_host_costs_no_alpha(host: float) -> None:
     rule = Rule.of_edition(2, covariates=("wait",))
@@ -197,6 +208,7 @@ def test_all_of_one_arm_first_would_fail_under_drift() -> None:
     assert (np.abs(mean) > 2.093 * sd / np.sqrt(20)).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_simulation_and_judge_agree_run_by_run() -> None:
     """The simulated runs are judged as `judge` judges tables, orders and all."""
     from kduel.judge.verdict import calibrate
@@ -234,6 +246,7 @@ def paired(noise: Noise, runs: int, blocks: int) -> np.ndarray:
     return logs[:, 1] - logs[:, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "floor", "bimodal", "heavy", "growing", "unequal", "counts", "sharp"])
 def test_made_up_noise_has_the_spread_that_it_says_and_no_effect(name: str) -> None:
     drawn = paired(made_up(name, 2), 20_000, 20)

@@ -70,6 +70,7 @@ def test_calibrate_a_single_look() -> None:
     assert found["outcomes"][0]["ended_at"] == {"12": 1.0}
 
 
+@pytest.mark.slow
 def test_calibrate_draws(tmp_path: Path) -> None:
     svg, png = tmp_path / "rule.svg", tmp_path / "rule.png"
     output("calibrate", "--noise", "bimodal", "--runs", 200, "--plot", svg)

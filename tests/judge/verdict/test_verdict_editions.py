@@ -71,6 +71,7 @@ def test_the_border_of_a_difference_is_where_it_was(edition: int, blocks: int, v
     assert result.verdict == verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edition", sorted(EDITIONS))
 def test_a_kept_run_has_the_verdicts_that_it_had(edition: int) -> None:
     """Six primary comparisons, which take five pairs, and exploratory ones; orders and other work enter from ten blocks on."""

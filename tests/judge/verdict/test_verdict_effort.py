@@ -42,6 +42,7 @@ def test_detectable_falls_with_more_pairs() -> None:
     assert detectable(0.0, 5, 0.05) == 0
 
 
+@pytest.mark.slow
 def test_planned_blocks_keep_their_promise() -> None:
     """A spread of 2.2 %: what `kduel plan` says is simulated with the rule itself."""
     found = cost(compare([noisy(3, 0, 0.022, 400)], Rule.of_edition(2, max_blocks=400))[0], 0.05, 60)
@@ -88,6 +89,7 @@ def boots(between: float, within: float, count: int, iterations: int, seed: int 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("between", "within"), [(0.01, 0.03), (0.03, 0.01), (0.02, 0.02)])
 def test_variation_is_split_without_bias(between: float, within: float) -> None:
     found = [variance_parts(boots(between, within, 12, 5, seed)) for seed in range(400)]

@@ -65,6 +65,7 @@ def test_more_measuring_is_no_help_where_values_are_missing_by_arm(values: list[
     assert "measure longer" not in said and "once no values are missing" in said
 
 
+@pytest.mark.slow
 def test_the_chance_comes_true() -> None:
     """Runs judged to have a chance of 5 to 60 % at the tenth block decide at their end about as often."""
     from kduel.judge.verdict.comparison import compare
@@ -85,6 +86,7 @@ def test_the_chance_comes_true() -> None:
     assert np.mean(came) == pytest.approx(np.mean(expected), abs=0.13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metrics", [1, 7])
 def test_stopping_for_futility_costs_no_alpha_and_little_power(metrics: int) -> None:
     runs = 6000 // metrics

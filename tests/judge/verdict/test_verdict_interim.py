@@ -72,6 +72,7 @@ def test_nothing_is_told_too_early(blocks: int) -> None:
     assert not one.decided and one.blocks_more is None
 
 
+@pytest.mark.slow
 def test_estimates_of_blocks_still_needed_come_true() -> None:
     """At eight of forty blocks: where "about k more" was said, most runs are decided by then."""
     rule, kept, said = Rule.of_edition(2, max_blocks=40), 0, 0

@@ -105,6 +105,7 @@ def test_a_decision_that_the_last_interval_does_not_show_is_taken_back() -> None
     assert "It was faster after 4 blocks; the interval over all blocks no longer shows that." in result.told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effect", [0, 0.004, 0.02])
 def test_verdicts_only_ever_depend_on_the_looks(effect: float) -> None:
     """A run seen after each block, and one seen only at its end, agree on what was decided first, and when."""
@@ -178,6 +179,7 @@ def test_fewer_than_four_pairs_never_decide(blocks: int) -> None:
     assert only(noisy(1, 0.5, 0.0001, 4), Rule.fixed_blocks(4, edition=2)).verdict == "faster"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metrics", "fewest"), [(1, 4), (2, 5), (7, 5), (8, 6), (60, 6), (61, 7), (300, 8)])
 def test_the_fewest_pairs_follow_the_number_of_primary_comparisons(metrics: int, fewest: int) -> None:
     for blocks in (fewest - 1, fewest):

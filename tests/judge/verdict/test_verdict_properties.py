@@ -61,6 +61,7 @@ def logs(*per_cents: float | None) -> list[float | None]:
     return [None if value is None else math.log1p(value / 100) if value > -100 else -math.inf for value in per_cents]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(tables(anything), rules)
 def test_a_result_is_always_told_and_never_a_number_from_nothing(samples: Samples, rule: Rule) -> None:
@@ -89,6 +90,7 @@ def test_a_result_is_always_told_and_never_a_number_from_nothing(samples: Sample
             assert 0 <= p <= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(tables(anything), rules)
 def test_swapping_the_arms_mirrors_everything(samples: Samples, rule: Rule) -> None:
@@ -154,6 +156,7 @@ def test_a_pair_with_a_missing_value_counts_as_no_pair(samples: Samples, place: 
         assert getattr(with_half, name) == getattr(with_none, name)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(tables(anything), rules)
 def test_judging_is_pure_and_leaves_its_input_alone(samples: Samples, rule: Rule) -> None:
@@ -163,6 +166,7 @@ def test_judging_is_pure_and_leaves_its_input_alone(samples: Samples, rule: Rule
     assert msgspec.json.encode(samples) == before
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(tables(), min_size=1, max_size=4), rules)
 def test_standing_follows_judge(several: list[Samples], rule: Rule) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kduel.core.cache import Cache
 
 SOURCE = Path(__file__).parents[3] / "src"
@@ -28,6 +30,7 @@ def metric(found: dict[str, Any], key: str, contender: str = "new") -> dict[str,
     return one  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_a_study_of_two_trees(kduel: Run, write_study: Callable[..., Path], tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = kduel("run", write_study("old", "new", blocks="fixed = 2"), "--out", run)
@@ -55,6 +58,7 @@ def test_a_study_of_two_trees(kduel: Run, write_study: Callable[..., Path], tmp_
     assert "clean build" in kduel("report", run).stdout
 
 
+@pytest.mark.slow
 def test_the_configuration_told_is_the_one_built(
     kduel: Run, write_study: Callable[..., Path], trees: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -74,6 +78,7 @@ def test_the_configuration_told_is_the_one_built(
     assert not list(run.glob("trials/*/environment/dmesg")), "the host's log is nobody's business"
 
 
+@pytest.mark.slow
 def test_a_tree_that_does_not_compile_is_told_and_the_others_go_on(
     kduel: Run, write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -90,6 +95,7 @@ def test_a_tree_that_does_not_compile_is_told_and_the_others_go_on(
     assert "not measurable: it does not build: kernel/sched.c:7:27: error" in " ".join(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_ends_the_run_with_the_cause(
     kduel: Run, write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -100,6 +106,7 @@ def test_what_cannot_be_compared_ends_the_run_with_the_cause(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_missing_tool_is_named_with_its_package(
     kduel: Run, write_study: Callable[..., Path], trees: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -120,6 +127,7 @@ def test_a_missing_tool_is_named_with_its_package(
     assert "apt install pahole" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(kduel: Run, write_study: Callable[..., Path], tmp_path: Path) -> None:
     import shutil
 
@@ -172,6 +180,7 @@ def test_a_machine_that_boots_refuses_these_benchmarks_in_words() -> None:
         assert done.stderr == "this benchmark takes the machine build\n"
 
 
+@pytest.mark.slow
 def test_no_build_goes_on_when_the_run_is_interrupted(
     shared: Cache, write_study: Callable[..., Path], trees: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def inside(place: Path) -> dict[int, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("started", STARTED)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_a_kduel_that_was_killed(tmp_path: Path, started: str, number: signal.Signals) -> None:

@@ -13,6 +13,7 @@ from kduel.core.progress import Progress
 from kduel.kernels import resolve
 
 
+@pytest.mark.slow
 def test_what_two_trees_share_is_compiled_once(
     trees: dict[str, Path], tmp_path: Path, need: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

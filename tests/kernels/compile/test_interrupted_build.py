@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from kduel.core.progress import Progress, Task
 from kduel.kernels.compile.from_source import count_objects
 
@@ -49,6 +51,7 @@ class Described(Progress, Task):
         self.texts.append(text)
 
 
+@pytest.mark.slow
 def test_an_interrupted_build_is_continued(trees: dict[str, Path], tmp_path: Path, need: Callable[..., str]) -> None:
     need("gcc")
     bin_ = tmp_path / "bin"
@@ -79,6 +82,7 @@ def test_an_interrupted_build_is_continued(trees: dict[str, Path], tmp_path: Pat
     assert not any((tmp_path / "cache/stopped-builds").iterdir())
 
 
+@pytest.mark.slow
 def test_objects_and_log_are_shown(tmp_path: Path) -> None:
     log, task = tmp_path / "log", Described()
     log.write_text("make[1]: Entering\n  CC      a.o\n  AS      b.o\n  CC [M]  c.o\n  GEN     d\nCC e\n")

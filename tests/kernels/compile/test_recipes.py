@@ -92,6 +92,7 @@ def test_a_recipe_that_all_contenders_share_is_in_no_name() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(NAMES, VALUES), st.dictionaries(NAMES, VALUES))
 def test_what_is_added_counts_and_the_rest_stays(config: dict[str, str], given_: dict[str, str]) -> None:
     text = "".join(f"# CONFIG_{n} is not set\n" if v == "n" else f"CONFIG_{n}={v}\n" for n, v in config.items())

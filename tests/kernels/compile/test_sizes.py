@@ -34,6 +34,7 @@ def printed(vmlinux: Path, tool: str = "size") -> list[int]:
     return [int(word) for word in out.splitlines()[1].split()[:4]]
 
 
+@pytest.mark.slow
 def test_every_byte_is_told_once(kernels: dict[str, Kernel]) -> None:
     for kernel in kernels.values():
         assert kernel.vmlinux is not None

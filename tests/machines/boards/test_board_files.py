@@ -125,6 +125,7 @@ def test_no_busybox_for_an_architecture_says_what_to_do(tmp_path: Path) -> None:
     assert busybox("ppc", str(own), cache=Cache(), progress=Progress()).version.startswith("1.36.1 (2024")
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_it_in_a_paragraph() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kduel", "run", "a/none", "b/none", "--machine", "board:beagle"],

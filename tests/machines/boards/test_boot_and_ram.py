@@ -93,6 +93,7 @@ class Edge(QemuMachine):
 ARM = Arm(Contender(kernel="k", name="k"), Kernel(spec="k", release="6.1", image=Path("/none"), sha256="0" * 64))
 
 
+@pytest.mark.slow
 @given(st.integers(2, 2048), st.data())
 def test_the_search_finds_the_edge(memory: int, data: Any) -> None:
     needs = data.draw(st.integers(1, memory))

@@ -70,6 +70,7 @@ def home(results: ConsoleResults) -> tuple[bytes, dict[str, tuple[float, int | N
         return stream.read(found.size), found.marks
 
 
+@pytest.mark.slow
 @given(st.text(max_size=3000), st.lists(st.integers(min_value=0), max_size=20))
 def test_whole_however_it_is_cut(tmp_path_factory: pytest.TempPathFactory, text: str, cuts: list[int]) -> None:
     into = tmp_path_factory.mktemp("console") / "console.log"

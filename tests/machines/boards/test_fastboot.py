@@ -145,6 +145,7 @@ def loader(place: Path, arguments: list[str]) -> Fastboot:
     return Fastboot(target, None, real)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "cmdline", "told"),
     [

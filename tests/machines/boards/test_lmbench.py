@@ -127,6 +127,7 @@ def test_every_line_of_lmbench_is_needed(category: str) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_our_own_programs_give_every_figure(category: str, tmp_path) -> None:
     parameters = LMBENCH.read_parameters({"category": category, "time": 0.01})

@@ -59,6 +59,7 @@ def everything(below: Path) -> dict[str, tuple[bytes, bool] | str]:
     return {str(path.relative_to(below)): what(path) for path in below.rglob("*")}
 
 
+@pytest.mark.slow
 @given(FILES, FILES)
 def test_an_archive_is_unpacked_as_cpio_does_it(
     tmp_path_factory: pytest.TempPathFactory,

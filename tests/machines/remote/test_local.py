@@ -22,6 +22,7 @@ from kduel.machines.remote import grub, local_unit
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
 
 
+@pytest.mark.slow
 def test_sysctls_are_compared_without_a_reboot_and_put_back(fixture: LocalMachine) -> None:
     process = fixture.kduel("run", str(fixture.study()), "--out", str(fixture.run))
     assert process.returncode == 0, fixture.said
@@ -51,6 +52,7 @@ def test_a_machine_without_a_program_that_looks_at_it_is_refused(
     assert "date" in str(refused.value.remedy)
 
 
+@pytest.mark.slow
 def test_a_rule_for_disturbed_trials_cannot_be_declared(fixture: LocalMachine) -> None:
     study = fixture.study()
     study.write_text(study.read_text() + "[host]\nmax_wait = 10.0\n")
@@ -58,6 +60,7 @@ def test_a_rule_for_disturbed_trials_cannot_be_declared(fixture: LocalMachine) -
     assert "does not record the load of its host, so [host] cannot be applied" in " ".join(fixture.said.split())
 
 
+@pytest.mark.slow
 def test_what_a_local_user_left_in_tmp_is_not_run_as_root(fixture: LocalMachine) -> None:
     planted = fixture.place / "planted" / "gates.sh"
     planted.write_text(f"id -u >{fixture.place}/owned\nsched_stop() {{ :; }}\n")
@@ -72,6 +75,7 @@ def test_what_a_local_user_left_in_tmp_is_not_run_as_root(fixture: LocalMachine)
     assert orphan.exists(), "what is not root's is not taken for a trial's"
 
 
+@pytest.mark.slow
 def test_a_sysctl_of_the_command_line_is_compared_without_a_reboot(fixture: LocalMachine) -> None:
     kernel = f"installed:{RELEASE}"
     words = [kernel, f"{kernel},sysctl=kernel.domainname=two2", "--command", "wc -c </proc/sys/kernel/domainname"]
@@ -84,12 +88,14 @@ def test_a_sysctl_of_the_command_line_is_compared_without_a_reboot(fixture: Loca
     assert json.loads((fixture.run / "results.json").read_text())["study"]["unit"] == "load"
 
 
+@pytest.mark.slow
 def test_the_unit_must_be_declared(fixture: LocalMachine) -> None:
     process = fixture.kduel("run", str(fixture.study(unit="boot")), "--out", str(fixture.run))
     assert process.returncode == 2
     assert 'unit = "load"' in fixture.said and not fixture.run.exists()
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_run_needs_a_reboot(fixture: LocalMachine) -> None:
     path = fixture.study()
     path.write_text(path.read_text().replace(f"installed:{RELEASE}", "installed:1.2.3", 1))
@@ -98,6 +104,7 @@ def test_a_kernel_that_does_not_run_needs_a_reboot(fixture: LocalMachine) -> Non
     assert "one has the kernel 1.2.3" in fixture.said and 'boot = "grub-reboot"' in fixture.said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(Path("/sys/kernel/sched_ext").exists(), reason="this kernel has sched_ext")
 def test_a_kernel_without_sched_ext_is_told_before_any_trial(fixture: LocalMachine) -> None:
     path = fixture.study()
@@ -119,6 +126,7 @@ def run_into_a_step(fixture: LocalMachine) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_the_step_and_puts_back(fixture: LocalMachine) -> None:
     process = run_into_a_step(fixture)
     os.kill(int((fixture.place / "pid").read_text()), signal.SIGINT)
@@ -130,6 +138,7 @@ def test_an_interruption_ends_the_step_and_puts_back(fixture: LocalMachine) -> N
     assert list((fixture.place / "work").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_after_a_crash_the_next_trial_puts_back_first(fixture: LocalMachine) -> None:
     """The trial's whole session and KDuel itself are killed while a sysctl is set."""
     process = run_into_a_step(fixture)
@@ -152,6 +161,7 @@ def test_after_a_crash_the_next_trial_puts_back_first(fixture: LocalMachine) -> 
     assert list((fixture.place / "work").iterdir()) == [], "the dead trial's directory is gone too"
 
 
+@pytest.mark.slow
 def test_across_reboots(fixture: LocalMachine) -> None:
     study = fixture.study(boot="grub-reboot", unit="boot")
     process = fixture.kduel("run", str(study), "--out", str(fixture.run))
@@ -160,6 +170,7 @@ def test_across_reboots(fixture: LocalMachine) -> None:
     assert not (fixture.place / "chosen").exists(), "it must not reboot without what goes on afterwards"
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_each_reboot(fixture: LocalMachine) -> None:
     """As if the unit were installed: each start of KDuel measures the trial that the last one rebooted for, and reboots."""
     fixture.kduel("local", "install", str(fixture.run))
@@ -185,6 +196,7 @@ def test_it_goes_on_after_each_reboot(fixture: LocalMachine) -> None:
     assert list((fixture.place / "units").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_reboot_in_mid_trial_voids_it(fixture: LocalMachine) -> None:
     fixture.kduel("local", "install", str(fixture.run))
     study = fixture.study(
@@ -199,6 +211,7 @@ def test_a_reboot_in_mid_trial_voids_it(fixture: LocalMachine) -> None:
     assert not list((fixture.place / "work").glob(f"kduel-{first['id']}")), "nothing of the dead trial is left"
 
 
+@pytest.mark.slow
 def test_a_machine_that_does_not_go_down_is_given_up(fixture: LocalMachine) -> None:
     fixture.kduel("local", "install", str(fixture.run))
     (fixture.place / "bin" / "systemctl").write_text("#!/bin/sh\nexit 0\n")

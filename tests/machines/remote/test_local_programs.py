@@ -41,6 +41,7 @@ def measure(fixture: LocalMachine, policies: Sequence[str], benchmarks: str) -> 
     assert list((fixture.place / "work").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_each_program_runs_under_each_policy(fixture: LocalMachine) -> None:
     measure(fixture, list(POLICIES), LAUNCHED + OWN_TASKS)
     wanted = {f"c{number}": said for number, said in enumerate(POLICIES.values())}
@@ -49,5 +50,6 @@ def test_each_program_runs_under_each_policy(fixture: LocalMachine) -> None:
         assert wanted[record["contender"]] in said.read_text()
 
 
+@pytest.mark.slow
 def test_deadline_tasks_run(fixture: LocalMachine) -> None:
     measure(fixture, ["other", "deadline:2ms,10ms,10ms"], OWN_TASKS)

@@ -108,6 +108,7 @@ def tree(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_kernels_are_built_once_a_tree_and_failing_commits_are_unmeasurable(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

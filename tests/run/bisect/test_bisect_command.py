@@ -72,6 +72,7 @@ def bisect(forked_kduel: ForkedKduel, repository: Path) -> Callable[..., tuple[i
     return call
 
 
+@pytest.mark.slow
 def test_the_commit_is_found_and_written_as_json_text_and_plot(
     bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_the_commit_is_found_and_written_as_json_text_and_plot(
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
@@ -125,6 +127,7 @@ def test_what_cannot_be_searched_ends_with_a_clear_message(
     assert (found, said in " ".join((out + err).split())) == (status, True), out + err
 
 
+@pytest.mark.slow
 def test_uncommitted_changes_are_told_and_not_measured(
     bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_shallow_clone_is_named_with_its_remedy(tmp_path: Path, repository: Pa
     assert "--unshallow" in raised.value.remedy
 
 
+@pytest.mark.slow
 def test_killed_at_any_time_it_goes_on_to_the_same_answer(
     bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def history(costs: list[str], documented: tuple[int, ...]) -> list[dict[str, str
     ]
 
 
+@pytest.mark.slow
 def test_a_commit_of_the_paths_is_not_named_for_what_came_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_commit_of_the_paths_is_not_named_for_what_came_before_it(
     assert f"between {commits[1][:12]} and {commits[3][:12]}" in error.value.remedy
 
 
+@pytest.mark.slow
 def test_of_the_commits_of_the_paths_the_one_that_caused_it_has_its_cost_and_functions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +86,7 @@ def test_of_the_commits_of_the_paths_the_one_that_caused_it_has_its_cost_and_fun
     assert f"after {commits[1][:12]}, up to {commits[3][:12]}: +1" in text, "and the other change is told"
 
 
+@pytest.mark.slow
 def test_where_the_commit_before_does_not_build_all_that_were_not_tried_are_in_the_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +120,7 @@ def test_a_branch_that_began_before_the_good_commit_is_not_blamed_for_a_cost_tha
     assert "--first-parent" in error.value.remedy
 
 
+@pytest.mark.slow
 def test_a_branch_from_before_a_change_back_is_not_blamed_for_the_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +146,7 @@ def test_a_branch_from_before_a_change_back_is_not_blamed_for_the_change(
     assert error.value.remedy == f"Search between {commits[0][:12]} and {commits[1][:12]} with the same options."
 
 
+@pytest.mark.slow
 def test_the_boot_is_searched_and_its_functions_are_counted_for_the_commit_that_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +172,7 @@ def test_what_is_proposed_where_the_ends_are_equal_can_be_done(
     assert ("instructions-mean" in error.value.remedy) == metric
 
 
+@pytest.mark.slow
 def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +186,7 @@ def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
     assert "The first commit with the new cost:" in as_text(tree, result, "pipe", 25, 100)
 
 
+@pytest.mark.slow
 def test_what_was_skipped_is_told_with_the_reason_and_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +202,7 @@ def test_what_was_skipped_is_told_with_the_reason_and_its_place(
     assert any(line.startswith(f"  {commits[3][:12]} does not build: ") for line in lines)
 
 
+@pytest.mark.slow
 def test_a_set_behind_skipped_commits_is_in_the_order_of_the_history_and_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

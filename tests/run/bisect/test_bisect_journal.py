@@ -44,6 +44,7 @@ def carry_out(directory: Path, stop: int) -> object:
     return Search(HISTORY, "m", journal, SearchSettings(), lambda _: None).run()
 
 
+@pytest.mark.slow
 def test_stopped_at_every_measurement_it_comes_to_the_same_answer(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()

@@ -142,6 +142,7 @@ Builder(source=work / "source", build=work / "build", config=work / "config", lo
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "again"), [(signal.SIGINT, ["slow"]), (signal.SIGKILL, ["whole", "slow"])])
 def test_what_was_whole_when_a_build_was_interrupted_is_not_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals, again: list[str]
@@ -321,6 +322,7 @@ def counting(
     ), built
 
 
+@pytest.mark.slow
 def test_exact_searches_build_no_commit_twice_and_give_the_document_of_timed_ones(
     history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_one_value_far_off_does_not_move_the_culprit() -> None:
     assert model.evidence().probability[2] > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_set_holds_the_culprit(scene: str) -> None:
     runs = [Simulated(24, 2.0, scene, seed, QUICK) for seed in range(12)]
@@ -83,6 +84,7 @@ def test_the_set_holds_the_culprit(scene: str) -> None:
     assert np.mean([run.measurements for run in runs]) < (70 if scene == "two changes" else 45)
 
 
+@pytest.mark.slow
 def test_one_search_in_twenty_at_most_finds_a_change_that_is_not_there() -> None:
     settings = SearchSettings(confirm=0, negligible=0.5, most=60)
     found = [bool(Simulated(16, 0.0, "steady", seed, settings).outcome.set) for seed in range(40)]

@@ -12,6 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[3] / "src"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [".config", "include/config/auto.conf", "arch/x86/include/generated/asm/rwonce.h"])
 def test_a_tree_that_was_built_in_place_aborts_the_bisection(tmp_path: Path, left: str) -> None:
     tree = tmp_path / "linux"

@@ -97,6 +97,7 @@ SHARE = [("dup", "processes", "own"), ("fault-anonymous", "threads", "common"), 
          ("epoll-10", "threads", "common"), ("fork-exit", "threads", "own")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) < 2, reason="takes root and two CPUs")
 @pytest.mark.parametrize(("operation", "workers", "objects"), SHARE)
 def test_the_program_calls_it_on_both_cpus_and_numbers_its_region_as_we_do(

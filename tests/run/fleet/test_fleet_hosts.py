@@ -30,6 +30,7 @@ def hosts(tmp_path: Path, environment: dict[str, str]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_run_on_hosts_of_which_one_is_cut_off_for_a_while(kduel, start, write_study, hosts: Path, tmp_path: Path):
     run, cable = tmp_path / "run", tmp_path / "h2.cut"
     words = ("run", write_study("sleep = 0.3", "fixed = 9"), "--fleet", hosts, "--out", run, "--seed", 7)
@@ -48,6 +49,7 @@ def test_a_run_on_hosts_of_which_one_is_cut_off_for_a_while(kduel, start, write_
     )
 
 
+@pytest.mark.slow
 def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
     kduel, write_study, hosts: Path, tmp_path: Path
 ):
@@ -79,6 +81,7 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, said:
         chosen.open(chosen.read_settings(table), machine="qemu", run="run", known=(), progress=Progress())
 
 
+@pytest.mark.slow
 def test_a_host_whose_disk_is_full_is_lost_and_the_others_go_on(kduel, write_study, hosts: Path, tmp_path: Path):
     full = tmp_path / "full"
     # Its files cannot grow: to a program that is as when the disk is full.

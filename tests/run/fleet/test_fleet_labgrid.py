@@ -55,6 +55,7 @@ def opened(coordinator: str, known: tuple[str, ...] = (), machine: str = "board"
     return PLUGIN.open(settings, machine=machine, run="run", known=known, progress=Progress())
 
 
+@pytest.mark.slow
 def test_places_are_found_by_tags_acquired_and_released(coordinator: str):
     fleet = opened(coordinator, tags="board=imx8")
     assert [(one.name, one.settings) for one in fleet.members] == [
@@ -75,6 +76,7 @@ def test_places_are_found_by_tags_acquired_and_released(coordinator: str):
     assert all(place.free for place in places(client(settings, "-v", "places")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -88,6 +90,7 @@ def test_what_the_lab_does_not_have_is_refused(coordinator: str, table: dict[str
         opened(coordinator, **table)
 
 
+@pytest.mark.slow
 def test_only_boards_are_driven_and_a_coordinator_that_is_away_is_named(coordinator: str):
     with pytest.raises(InputError, match="drives boards"):
         opened(coordinator, machine="qemu", tags="board=imx8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from simulated import Clock, Machine, SimulatedFleet, run
 
 from kduel.judge.evaluate import judge_run
@@ -22,6 +23,7 @@ def strata(path: Path) -> dict[str, int]:
     return {one.machine: one.n for one in metric.machines.effects}
 
 
+@pytest.mark.slow
 def test_machines_of_one_name_are_one_stratum(tmp_path: Path):
     first = fleet_run(tmp_path / "may", 1, a=Machine(void=0.0), b=Machine(void=0.0))
     second = fleet_run(tmp_path / "june", 2, b=Machine(void=0.0), c=Machine(void=0.0))
@@ -37,6 +39,7 @@ def test_machines_of_one_name_are_one_stratum(tmp_path: Path):
     assert strata(tmp_path / "all") == {"a": 12, "b": 18, "c": 6}
 
 
+@pytest.mark.slow
 def test_different_machines_of_one_name_are_told_apart(tmp_path: Path):
     first = fleet_run(tmp_path / "rack1", 1, a=Machine(void=0.0), b=Machine(void=0.0))
     second = fleet_run(tmp_path / "rack2", 2, a=Machine(void=0.0, cpu="another"), b=Machine(void=0.0))
@@ -47,6 +50,7 @@ def test_different_machines_of_one_name_are_told_apart(tmp_path: Path):
     assert [part.machine for part in record_of(tmp_path / "named").parts] == ["x", "y"]
 
 
+@pytest.mark.slow
 def test_a_machine_that_was_out_of_service_is_reported_of_the_merged_run(tmp_path: Path):
     own = {"a": Machine(void=0.0), "b": Machine(void=0.0), "c": Machine(void=0.0, gone_after=1)}
     run(SimulatedFleet(own, Clock()), tmp_path / "one", "fixed = 12", patience=1800.0)

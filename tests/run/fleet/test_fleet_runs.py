@@ -62,6 +62,7 @@ def is_whole(run: Path, blocks: int) -> None:
     assert not list(run.rglob(".new-*")) and not list(run.rglob(".link-*"))
 
 
+@pytest.mark.slow
 def test_a_run_on_three_workers_is_a_run_like_any_other(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     done = kduel("run", write_study(), "--fleet", FLEET, "--out", run, "--seed", 7)
@@ -80,6 +81,7 @@ def test_a_run_on_three_workers_is_a_run_like_any_other(kduel, write_study, tmp_
     assert again.returncode == 0 and " ok " not in again.stderr
 
 
+@pytest.mark.slow
 def test_what_the_study_declares_of_the_host_holds_on_every_machine(kduel, write_study, tmp_path: Path):
     table = "[host]\nmax_wait = 30.0\nrepeats = 2\nquiet_seconds = 3\ncovariate = true\n"
     run = tmp_path / "run"
@@ -91,6 +93,7 @@ def test_what_the_study_declares_of_the_host_holds_on_every_machine(kduel, write
     assert lock["covariates"] and all(one["other_work_before"] is not None for one in records(run))
 
 
+@pytest.mark.slow
 def test_a_controller_and_workers_killed_at_any_instant_lose_nothing(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "run"
     chance = random.Random(3)
@@ -117,6 +120,7 @@ def test_a_controller_and_workers_killed_at_any_instant_lose_nothing(kduel, star
     assert "nothing changed afterwards" in kduel("verify", run).stdout
 
 
+@pytest.mark.slow
 def test_a_second_controller_is_turned_away(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "run"
     with start(
@@ -157,6 +161,7 @@ def test_workers_that_would_disturb_each_others_timings_are_refused(machine: str
         assert len(fleet.members) == workers
 
 
+@pytest.mark.slow
 def test_a_member_that_cannot_take_part_is_named_before_the_first_trial(kduel, write_study, tmp_path: Path):
     done = kduel("run", write_study("nonsense = 1"), "--fleet", FLEET, "--out", tmp_path / "run")
     assert done.returncode == 3
@@ -164,6 +169,7 @@ def test_a_member_that_cannot_take_part_is_named_before_the_first_trial(kduel, w
     assert not (tmp_path / "run").exists() and not list(tmp_path.glob(".run-*"))
 
 
+@pytest.mark.slow
 def test_a_class_of_too_few_machines_is_told_before_the_first_trial(kduel, write_study, tmp_path: Path):
     study = write_study(blocks="fixed = 2")
     study.write_text(study.read_text().replace("[study]", '[study]\nmachines = "class"', 1))

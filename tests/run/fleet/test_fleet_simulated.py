@@ -30,6 +30,7 @@ def once(own: SimulatedFleet) -> bool:
     return set(own.runs.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_large_fleet_with_failures_comes_to_its_end(tmp_path: Path):
     draw = random.Random(5)
     machines = {
@@ -52,6 +53,7 @@ def test_orders_are_those_of_the_machine_whoever_else_takes_part(tmp_path: Path)
         assert all(len({one.host for one in trials if one.block == block}) == 1 for block in range(1, 41))
 
 
+@pytest.mark.slow
 def test_the_verdict_does_not_depend_on_which_machine_was_faster(tmp_path: Path):
     told = []
     for number, seconds in enumerate(((60, 61, 59), (20, 90, 40), (90, 20, 85))):
@@ -63,6 +65,7 @@ def test_the_verdict_does_not_depend_on_which_machine_was_faster(tmp_path: Path)
     assert told[0] == told[1] == told[2] and told[0][0] == "faster" and told[0][3] < 60
 
 
+@pytest.mark.slow
 def test_a_machine_that_never_returns_is_lost_and_the_rest_goes_on(tmp_path: Path):
     own = fleet(a=Machine(), b=Machine(gone_after=3), c=Machine())
     heard = run(own, tmp_path / "run", "fixed = 30", patience=1800.0)
@@ -77,6 +80,7 @@ def test_a_machine_that_never_returns_is_lost_and_the_rest_goes_on(tmp_path: Pat
     assert blocks_of(tmp_path / "run", "b") == {2, 5, 8}
 
 
+@pytest.mark.slow
 def test_where_all_machines_are_away_nothing_is_decided_and_the_run_goes_on_later(tmp_path: Path):
     own = fleet(a=Machine(gone_after=2), b=Machine(gone_after=2))
     with pytest.raises(HostError, match="no machine of the fleet makes progress"):
@@ -88,6 +92,7 @@ def test_where_all_machines_are_away_nothing_is_decided_and_the_run_goes_on_late
     assert once(own) and len(own.runs) == 24
 
 
+@pytest.mark.slow
 def test_a_machine_that_fails_each_time_is_lost(tmp_path: Path):
     own = fleet(a=Machine(), b=Machine(), full=Machine(crash=1.0))
     heard = run(own, tmp_path / "run", "fixed = 30")
@@ -97,6 +102,7 @@ def test_a_machine_that_fails_each_time_is_lost(tmp_path: Path):
     assert once(own)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flaw", "why"), [({"void": 0.6}, "trials are void"), ({"seconds": 900.0}, "blocks took")])
 def test_a_machine_unlike_its_peers_is_quarantined(tmp_path: Path, flaw: dict[str, float], why: str):
     own = fleet(a=Machine(), b=Machine(), c=Machine(), odd=Machine(**flaw), e=Machine())  # type: ignore[arg-type]
@@ -108,12 +114,14 @@ def test_a_machine_unlike_its_peers_is_quarantined(tmp_path: Path, flaw: dict[st
     assert len(told) == 1 and told[0].startswith("odd is quarantined") and why in told[0]
 
 
+@pytest.mark.slow
 def test_values_never_quarantine_a_machine(tmp_path: Path):
     own = fleet(a=Machine(), b=Machine(), c=Machine(level=10.0, gain=0.5), d=Machine())
     run(own, tmp_path / "run", "fixed = 40")
     assert read_state(tmp_path / "run").out == {}
 
 
+@pytest.mark.slow
 def test_a_machine_that_tells_equal_contenders_apart_is_quarantined(tmp_path: Path):
     own = fleet(a=Machine(), b=Machine(), c=Machine(), odd=Machine(apart=1.05), e=Machine())
     run(own, tmp_path / "run", "fixed = 60", also=TWIN)
@@ -136,6 +144,7 @@ def test_equal_contenders_are_those_that_differ_in_their_names_alone():
     assert equal_pairs([one, other], ["s", "s"]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "two modes", "few values"])
 def test_machines_that_tell_nothing_apart_are_rarely_quarantined_for_it(noise: str):
     draw = random.Random(13)
@@ -157,6 +166,7 @@ def test_machines_that_tell_nothing_apart_are_rarely_quarantined_for_it(noise: s
     assert alarms <= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 def test_machines_that_are_alike_are_rarely_quarantined(share: float):
     draw = random.Random(11)
@@ -220,6 +230,7 @@ def test_a_contender_that_is_void_on_every_machine_ends_the_run(tmp_path: Path):
     assert len(own.runs) <= 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "condemned"), [("no-node", False), ("unreachable", False), ("panic", True)])
 def test_a_machine_that_is_not_there_condemns_no_contender(tmp_path: Path, code: str, condemned: bool):
     own = fleet(**{name: Machine(void=1.0, void_code=code) for name in "abc"})

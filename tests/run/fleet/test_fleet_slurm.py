@@ -51,6 +51,7 @@ def shared(cluster: Cluster, environment: dict[str, str]) -> Cluster:
     return cluster
 
 
+@pytest.mark.slow
 def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
     kduel, start, write_study, tmp_path: Path, shared: Cluster
 ):
@@ -83,6 +84,7 @@ def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
     assert shared.ask("squeue", "-h", "-o", "%j") == ""
 
 
+@pytest.mark.slow
 def test_a_node_that_fails_and_one_that_cannot_start_a_job(start, write_study, tmp_path: Path, shared: Cluster):
     run, broken = tmp_path / "run", shared.directory / "n2.broken"
     words = ("run", write_study("sleep = 1.5", "fixed = 6"), "--fleet", FLEET, "--out", run, "--seed", 7)
@@ -104,6 +106,7 @@ def test_a_node_that_fails_and_one_that_cannot_start_a_job(start, write_study, t
     assert "is lost" not in said and shared.ask("squeue", "-h") == ""
 
 
+@pytest.mark.slow
 def test_jobs_are_cancelled_when_the_run_is_interrupted(start, write_study, tmp_path: Path, shared: Cluster):
     run = tmp_path / "run"
     words = ("run", write_study("sleep = 30", "fixed = 9"), "--fleet", FLEET, "--out", run, "--seed", 7)
@@ -116,6 +119,7 @@ def test_jobs_are_cancelled_when_the_run_is_interrupted(start, write_study, tmp_
     assert shared.ask("squeue", "-h", "-o", "%j") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fleet", "status", "said"),
     [

@@ -101,6 +101,7 @@ def test_what_a_trial_leaves_on_one_node_is_not_on_the_other(tmp_path: Path):
         left.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_slurm_reboots_each_node_for_each_trial(kduel, start, node_study, cluster: Cluster, tmp_path: Path):
     run = tmp_path / "run"
     words = ("run", node_study(), "--fleet", "slurm:nodes=2,poll=0.5", "--out", run, "--seed", 7)
@@ -127,6 +128,7 @@ def test_slurm_reboots_each_node_for_each_trial(kduel, start, node_study, cluste
     assert "nothing changed afterwards" in kduel("verify", run).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "status", "said"),
     [
@@ -162,6 +164,7 @@ def test_a_user_who_may_not_reboot_is_told_so(cluster: Cluster, monkeypatch: pyt
         check_node(NodeSettings(node="n1"), [arm])
 
 
+@pytest.mark.slow
 def test_a_node_that_does_not_return_is_told_with_slurms_reason(kduel, node_study, cluster: Cluster, tmp_path: Path):
     (cluster.directory / "n2.dead").touch()
     run = tmp_path / "run"

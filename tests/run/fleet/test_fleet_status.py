@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from test_fleet_runs import wait_for, workers
 
 from kduel.cli.status import MachineStatus, time_left
@@ -41,6 +42,7 @@ def left_by(run: Path, **changes: str) -> None:
     (run / LEFT).write_bytes(msgspec.json.encode(holder))
 
 
+@pytest.mark.slow
 def test_a_fleets_machines_do_not_work_when_its_controller_was_killed(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "a run"
     killed(start, run, write_study("sleep = 30"), "--fleet", "local:workers=2,poll=0.05")
@@ -59,6 +61,7 @@ def test_a_fleets_machines_do_not_work_when_its_controller_was_killed(kduel, sta
     assert "nobody" not in text
 
 
+@pytest.mark.slow
 def test_a_run_that_works_has_ended_or_was_interrupted_raises_no_alarm(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "run"
     study = write_study("sleep = 0.5", "max = 20")
@@ -81,6 +84,7 @@ def test_a_run_that_works_has_ended_or_was_interrupted_raises_no_alarm(kduel, st
     assert found["state"] == "finished" and "resume" not in text
 
 
+@pytest.mark.slow
 def test_a_run_of_one_machine_names_the_process_that_was_killed(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "run"
     killed(start, run, write_study("sleep = 30"))
@@ -90,6 +94,7 @@ def test_a_run_of_one_machine_names_the_process_that_was_killed(kduel, start, wr
     assert shown(kduel, run)[0]["state"] == "stopped", "a power cut may leave zeros"
 
 
+@pytest.mark.slow
 def test_a_run_that_works_shows_what_runs_and_afterwards_what_is_kept(kduel, start, write_study, tmp_path: Path):
     """An exact run of two minutes was one line, and after Ctrl-C a line for each metric that cannot be decided."""
     run = tmp_path / "run"
@@ -112,6 +117,7 @@ def test_a_run_that_works_shows_what_runs_and_afterwards_what_is_kept(kduel, sta
         assert "2 primary metrics not judged yet" in text
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_before_its_first_trial_keeps_none(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "run"
     with start("run", write_study("sleep = 30"), "--out", run) as controller:

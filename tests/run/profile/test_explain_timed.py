@@ -70,6 +70,7 @@ def run(kduel, environment: dict[str, str], tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_a_timed_run_is_explained_by_profiled_trials_of_its_own(kduel, run: Path) -> None:
     before = kduel("report", run, "--format", "json").stdout
     done = kduel("explain", run, "-b", "work", "--blocks", "3", "--format", "json")
@@ -103,6 +104,7 @@ def test_a_timed_run_is_explained_by_profiled_trials_of_its_own(kduel, run: Path
     assert "explain" not in listed.stdout
 
 
+@pytest.mark.slow
 def test_trials_that_are_there_are_not_made_again(kduel, run: Path) -> None:
     first = kduel("explain", run, "-b", "work", "--blocks", "2", "--format", "json")
     (folder,) = (run / "explain").iterdir()
@@ -128,6 +130,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_profiled_is_refused_before_anything_is_booted(kduel, run: Path) -> None:
     for words, why in REFUSED:
         done = kduel("explain", run, *words)
@@ -135,12 +138,14 @@ def test_what_cannot_be_profiled_is_refused_before_anything_is_booted(kduel, run
     assert not (run / "explain").exists()
 
 
+@pytest.mark.slow
 def test_a_guest_without_perf_is_named(kduel, environment, run: Path, tmp_path: Path) -> None:
     (tmp_path / "programs" / "perf").write_text("#!/bin/sh\necho perf: no permission >&2\nexit 129\n")
     done = kduel("explain", run, "-b", "work", "--blocks", "2")
     assert done.returncode == 1 and "no permission" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_measured_with_another_kernel_is_refused_with_what_this_command_has(kduel, run: Path):
     lock = run / "lock.json"
     document = json.loads(lock.read_text())

@@ -258,6 +258,7 @@ def test_google_benchmark_text_where_a_number_belongs_is_named(tmp_path: Path) -
     assert "has no real_time" in refused(tmp_path, text.replace('"time_unit"', '"time"', 1), "g.json").message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["huge.csv", "huge.json", "huge.xml", "line.csv"])
 def test_huge_files_are_refused_in_little_memory(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -283,12 +284,14 @@ def test_huge_files_are_refused_in_little_memory(tmp_path: Path, name: str) -> N
     assert "larger than" in done.stdout or "longer than" in done.stdout or "NUL" in done.stdout
 
 
+@pytest.mark.slow
 def test_trial_numbers_that_would_fill_memory_are_refused(tmp_path: Path) -> None:
     rows = [f"{name},{1000 * metric + n},b,m{metric},s,lower,1" for metric in range(300) for n in range(60)
             for name in ("old", "new")]  # fmt: skip
     assert "are too many" in refused(tmp_path, "\n".join([HEADER, *rows])).message
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     data=st.one_of(st.binary(max_size=400), st.text(max_size=200).map(str.encode)),
@@ -319,6 +322,7 @@ WORDS = st.text("ab,\"\n' ;é漢", min_size=1, max_size=6).filter(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     rows=st.dictionaries(

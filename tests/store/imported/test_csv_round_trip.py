@@ -47,6 +47,7 @@ def counts(results: Results) -> dict[tuple[str, ...], tuple[object, ...]]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["process", "icount", "qemu", "local", "build", "board"])
 def test_export_and_import_are_inverse(
     output: object, unpack: Callable[[str], Path], tmp_path: Path, kind: str

@@ -15,6 +15,7 @@ def test_every_importer_has_a_sample_to_be_fuzzed_with() -> None:
     assert {sample.format.name for sample in SAMPLES} == set(FORMATS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_mutated_file_gives_its_values_or_an_error_that_says_what_to_do(name: str) -> None:
     source = random.Random(name)

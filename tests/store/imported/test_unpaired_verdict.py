@@ -110,6 +110,7 @@ NOISES: dict[str, Noise] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("count", [4, 5, 10, 20])
 def test_the_same_thing_twice_is_called_different_in_five_per_cent_at_most(noise: str, count: int) -> None:
@@ -120,6 +121,7 @@ def test_the_same_thing_twice_is_called_different_in_five_per_cent_at_most(noise
     assert alarms <= 0.055 + 3 * math.sqrt(0.05 / rounds)
 
 
+@pytest.mark.slow
 def test_an_effect_of_exactly_delta_is_seldom_called_equivalent() -> None:
     rounds = 1500
     for effect in (0.01, 1 / 1.01 - 1):
@@ -187,6 +189,7 @@ def test_a_table_with_what_is_no_number_is_refused() -> None:
             one([1.0, bad], [1.0, 2.0])
 
 
+@pytest.mark.slow
 def test_the_minimum_detectable_effect_is_found_four_times_in_five() -> None:
     rng = np.random.default_rng(9)
     effects = [one(NOISES["normal"](rng, 10), NOISES["normal"](rng, 10)).mde_pct for _ in range(200)]
@@ -198,6 +201,7 @@ def test_the_minimum_detectable_effect_is_found_four_times_in_five() -> None:
 VALUE = st.floats(-1e150, 1e150, allow_nan=False).filter(within_reason)
 
 
+@pytest.mark.slow
 @given(
     st.lists(VALUE | st.none(), max_size=12), st.lists(VALUE | st.none(), max_size=12), st.sampled_from(["s", "B"])
 )
@@ -216,6 +220,7 @@ def test_whatever_the_values_nothing_falls_over_and_intervals_hold_their_effect(
     assert found.told
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=10), st.lists(st.floats(1, 1e6), min_size=2, max_size=10))
 def test_swapping_the_arms_mirrors_the_verdict(old: list[float], new: list[float]) -> None:
     mirror = {"faster": "slower", "slower": "faster"}
