@@ -93,6 +93,8 @@ def test_a_forest_holds_all_metrics_of_its_contender_however_many_others_have(tm
 def test_a_path_that_the_system_refuses_is_an_error_of_input() -> None:
     with pytest.raises(InputError, match="File name too long"):
         kduel.load("x" * 5000)
+    with pytest.raises(InputError, match="is empty"):
+        kduel.load("")
 
 
 def test_a_metric_that_is_not_there_names_those_that_are(unpack: Callable[[str], Path]) -> None:

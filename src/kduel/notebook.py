@@ -148,6 +148,8 @@ def load(run: str | Path) -> LoadedRun:
     from kduel.judge.evaluate import judge_path
 
     path = Path(run)
+    if not str(run):
+        raise InputError("the run's path is empty", 'Give its directory; "." is the current one.')
     try:
         return LoadedRun(path, judge_path(path))
     except OSError as error:

@@ -81,6 +81,11 @@ def complete(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[[
         ("COMP_WORDBREAKS=' ';\nkduel run --benchmark=redi", "kduel run --benchmark=redis "),
         ("COMP_WORDBREAKS=' ';\nkduel run outside:old-a", "kduel run outside:old-and-slow "),
         ("kduel nope ", "kduel nope "),
+        ("kduel run --machine icou", "kduel run --machine icount "),
+        ("kduel run --fleet slu", "kduel run --fleet slurm "),
+        ("kduel list benchmarks pgb", "kduel list benchmarks pgbench "),
+        ("kduel list boards arm64", "kduel list boards arm64-virt "),
+        ("kduel schedulers build scx_bp", "kduel schedulers build scx_bpfland "),
     ],
 )
 def test_a_line_is_completed(complete: Callable[[str], str], line: str, completed: str) -> None:

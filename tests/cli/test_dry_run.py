@@ -128,3 +128,21 @@ def test_the_members_of_a_fleet_are_checked_as_a_run_does(
 ) -> None:
     (tmp_path / "fleet.toml").write_text(fleet)
     assert said in plan(monkeypatch, tmp_path, "--machine", machine, "--fleet", "fleet.toml")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        ("debian:6.12,nope=1", "names no version of Debian's kernel"),
+        ("nosuch:6", "is not a kernel that KDuel knows how to get"),
+        ("debian-source:6.1,foo=3", "knows no foo="),
+        ("fedora:forty", "names no kernel of Fedora"),
+        ("/nonexistent/vmlinuz", "there is no file /nonexistent/vmlinuz"),
+    ],
+)
+def test_a_dry_run_refuses_a_kernel_that_no_source_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["debian:6.1", kernel, "--dry-run"])
+    assert isinstance(done.exception, InputError) and said in str(done.exception)

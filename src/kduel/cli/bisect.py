@@ -9,7 +9,7 @@ import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, BisectOptions, check_options, choose_method
 from kduel.cli.interrupt import ReportedInterrupt
-from kduel.cli.options import NamedPath, Number, Word, limit_option, plot_option, quiet_option
+from kduel.cli.options import NamedPath, Number, Word, limit_option, plot_option, plugin_option, quiet_option
 from kduel.cli.stepwise import Stepwise
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="An operation of kbench, or boot; with --machine, any benchmark.",
 )
-@click.option(
+@plugin_option(
     "--machine",
+    kind="machines",
     default="icount",
     show_default=True,
     metavar="KIND[:key=value,...]",

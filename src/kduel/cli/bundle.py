@@ -15,6 +15,7 @@ from kduel.cli.options import (
     contender_arguments,
     machine_help,
     offline_option,
+    plugin_option,
     quiet_option,
     suite_option,
 )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.command("bundle")
 @contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
 @suite_option
-@click.option("--machine", type=Word(), default="", metavar="SPEC", help=machine_help)
+@plugin_option("--machine", kind="machines", type=Word(), default="", metavar="SPEC", help=machine_help)
 @click.option(
     "--output",
     "-o",

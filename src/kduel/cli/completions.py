@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -57,8 +57,7 @@ def plugin_completer(kind: str) -> Completer:
         from kduel.core.plugins import plugins
         from kduel.study.file import suites
 
-        names = suites() if kind == "suites" else plugins(kind)
-        return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+        return matching_items(suites() if kind == "suites" else plugins(kind), incomplete)
 
     return complete
 
@@ -67,4 +66,16 @@ def operations(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     """The operations of kbench."""
     from kduel.benchmarks.support.operations import OPERATIONS
 
-    return [CompletionItem(name) for name in OPERATIONS[1:] if name.startswith(incomplete)]
+    return matching_items(OPERATIONS[1:], incomplete)
+
+
+def scheduler_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The schedulers that can be built."""
+    from kduel.schedulers.catalogue import KNOWN
+
+    return matching_items(KNOWN, incomplete)
+
+
+def matching_items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """The names that begin with what is there."""
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]

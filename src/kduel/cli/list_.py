@@ -7,7 +7,9 @@ import typing
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from kduel.cli.completions import matching_items
 from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
 from kduel.cli.terminal import bold
@@ -15,28 +17,27 @@ from kduel.core.errors import InputError
 from kduel.core.text import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kduel.benchmarks import Benchmark
 
 KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "formats")
 
 
+def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """The names of the kind that stands before them."""
+    return matching_items((entry["name"] for entry in list_kind(ctx.params["what"])), incomplete)
+
+
 @click.command("list")
 @click.argument("what", type=click.Choice(KINDS))
-@click.argument("names", nargs=-1, type=Word())
+@click.argument("names", nargs=-1, type=Word(), shell_complete=complete_names)
 @format_option("text", "json")
 def command(what: str, names: tuple[str, ...], form: str) -> None:
     """List all of a kind, or those with these names: benchmarks (with their parameters, choices and metrics; `kduel explain A B -b help` tells what the operations of
     kbench do), suites, machines (with their settings), boards (for
     --machine board:NAME), fleets (ways to use several machines, with their settings), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
-    found = {
-        "benchmarks": list_benchmarks,
-        "suites": list_suites,
-        "machines": list_machines,
-        "boards": list_boards,
-        "fleets": list_fleets,
-        "kernels": list_kernel_sources,
-        "formats": list_formats,
-    }[what]()
+    found = list_kind(what)
     for unknown in sorted(set(names) - {entry["name"] for entry in found}):
         there = [entry["name"] for entry in found]
         raise InputError(
@@ -58,6 +59,20 @@ def command(what: str, names: tuple[str, ...], form: str) -> None:
         if entry.get("metrics"):
             told = ", ".join(f"{m['name']} [{m['unit']}, {m['better']}]" for m in entry["metrics"])
             click.echo(f"    metrics: {told}")
+
+
+def list_kind(what: str) -> list[dict[str, Any]]:
+    """Every one of a kind, with its `name` and `summary`."""
+    entries: Callable[[], list[dict[str, Any]]] = {
+        "benchmarks": list_benchmarks,
+        "suites": list_suites,
+        "machines": list_machines,
+        "boards": list_boards,
+        "fleets": list_fleets,
+        "kernels": list_kernel_sources,
+        "formats": list_formats,
+    }[what]
+    return entries()
 
 
 def list_benchmarks() -> list[dict[str, Any]]:

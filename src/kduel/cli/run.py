@@ -20,6 +20,7 @@ from kduel.cli.options import (
     machine_help,
     notify_option,
     offline_option,
+    plugin_option,
     quiet_option,
     suite_option,
 )
@@ -43,9 +44,10 @@ from kduel.core.errors import InputError
     help="Stop when every primary metric is decided, or after N blocks.",
     metavar="N",
 )
-@click.option("--machine", type=Word(), default="", metavar="SPEC", help=machine_help)
-@click.option(
+@plugin_option("--machine", kind="machines", type=Word(), default="", metavar="SPEC", help=machine_help)
+@plugin_option(
     "--fleet",
+    kind="fleets",
     type=Word(),
     default="",
     metavar="SPEC",
@@ -174,10 +176,13 @@ def command(
     )
     if dry_run:
         from kduel.cli.dry_run import describe
+        from kduel.kernels import find_source
         from kduel.store.rundir import check_free
 
         if out and out.exists() and not out.is_dir():
             check_free(out)
+        for contender in study.contenders:
+            find_source(contender.kernel)
         kind = ""
         if fleet:
             from kduel.run.fleet.session import read_fleet_study

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from kduel.cli.completions import scheduler_names
 from kduel.cli.options import Word
 from kduel.core.cache import Cache
 
@@ -46,7 +47,7 @@ def list_() -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, type=Word(), metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, type=Word(), metavar="NAME...", shell_complete=scheduler_names)
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Parallel compilers.  [default: the number of CPUs]"
 )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import click
 
-from kduel.cli.options import contender_arguments, format_option, offline_option, quiet_option
+from kduel.cli.options import contender_arguments, format_option, offline_option, plugin_option, quiet_option
 from kduel.cli.output import emit_json
 from kduel.core.errors import InputError
 
 
 @click.command("smallest-ram")
 @contender_arguments("kernels", "KERNEL...")
-@click.option(
-    "--machine", default="qemu", show_default=True, metavar="KIND[:SETTINGS]", help="Machine: qemu, or board:NAME."
+@plugin_option(
+    "--machine",
+    kind="machines",
+    default="qemu",
+    show_default=True,
+    metavar="KIND[:SETTINGS]",
+    help="Machine: qemu, or board:NAME.",
 )
 @click.option(
     "--step",

@@ -70,6 +70,10 @@ class KernelSource(ABC):
     def accepts(self, spec: str) -> bool:
         """True if `spec` means this source: by its prefix, or by what the file is."""
 
+    def check_spec(self, spec: str) -> None:  # noqa: B027 - most sources see nothing at once
+        """Raise InputError where `spec` names nothing that this source could have, as far as that is seen at once, without
+        an archive or a build. `resolve` need not repeat it."""
+
     @abstractmethod
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
@@ -83,11 +87,18 @@ class KernelSource(ABC):
 
 def resolve(spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = "") -> Kernel:
     """The kernel that `spec` means, from whichever source accepts it. Raises InputError where none does."""
+    source = find_source(spec)
+    return source.resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+
+
+def find_source(spec: str) -> KernelSource:
+    """The source that accepts `spec` and finds nothing wrong with its form. Raises InputError."""
     sources = plugins("kernels").values()
+    source: KernelSource
     for source in sources:
         if source.accepts(spec):
-            found: Kernel = source.resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
-            return found
+            source.check_spec(spec)
+            return source
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
         f"Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list kernels` explains each.",

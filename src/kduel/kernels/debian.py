@@ -102,6 +102,9 @@ class Debian(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith(PREFIX)
 
+    def check_spec(self, spec: str) -> None:
+        parse_spec(spec)
+
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:

@@ -33,17 +33,19 @@ class ImageFile(KernelSource):
             return False
         return "/" in spec or (spec != "" and Path(spec).exists())
 
-    def resolve(
-        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
-    ) -> Kernel:
+    def check_spec(self, spec: str) -> None:
         path = Path(spec)
         if path.is_dir():
             raise InputError(f"{spec} is a directory, not a kernel", f"For a built kernel tree give tree:{spec}.")
         if not path.exists():
             raise InputError(f"there is no file {spec}", "Check the path.")
-        path = path.resolve()
         if not path.is_file():
             raise InputError(f"{spec} is no regular file, so no kernel", "Give a vmlinuz, bzImage or Image.")
+
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
+        path = Path(spec).resolve()
         kernel = from_image(spec, path, configs=[], provenance={"source": "file", "path": str(path)}, cache=cache)
         found = modules_directory(modules, kernel.release) if modules else find_modules_near(path, kernel.release)
         return replace(kernel, modules=found)

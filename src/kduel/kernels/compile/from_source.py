@@ -78,6 +78,9 @@ class FromSource(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith(self.prefix)
 
+    def check_spec(self, spec: str) -> None:
+        read_recipe(spec)
+
     def plan(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> CompilePlan:

@@ -119,12 +119,19 @@ class Distribution(KernelSource):
             )
         return found
 
-    def resolve(
-        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
-    ) -> Kernel:
+    def check_spec(self, spec: str) -> None:
+        self._parse(spec)
+
+    def _parse(self, spec: str) -> re.Match[str]:
         match = self.release.fullmatch(spec.removeprefix(self.prefix))
         if match is None:
             raise InputError(f"{spec!r} names no kernel of {self.title}", f"Give {self.example}.")
+        return match
+
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
+        match = self._parse(spec)
         if modules:
             raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         release, version = match["release"], match["version"] or ""
