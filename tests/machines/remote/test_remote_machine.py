@@ -64,11 +64,13 @@ def test_a_kernel_that_panics_is_survived_and_told(real: Real, tmp_path: Path) -
     outcome = boot(machine, broken, tmp_path / "broken", "echo never")
     assert outcome.void == "fell-back", outcome.message
     assert f"booted {real.releases[0]}" in outcome.message
-    # And the machine is as good as before: kexec this time, with a word of the contender's.
+    # And the machine is as good as before: kexec this time, and its clock jumps.
     machine, (_, arm) = real.prepare(*[f"installed:{r}" for r in real.releases], boot="kexec")
-    outcome = boot(machine, arm, tmp_path / "kexec", 'cat /proc/cmdline >"$1"/cmdline')
+    outcome = boot(machine, arm, tmp_path / "kexec", 'date -s "+1 hour" >/dev/null; cat /proc/cmdline >"$1"/cmdline')
     assert outcome.void == "", outcome.message
     assert "root=/dev/nvme0n1p1" in (tmp_path / "kexec" / "cmdline").read_text()
+    assert 3590 < outcome.facts["clock_jump_seconds"] < 3700
+    assert "its clock jumped" in (tmp_path / "kexec" / "console.log").read_text()
     assert good.kernel.release == real.releases[0]
 
 
