@@ -20,11 +20,12 @@ from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_ti
 from kduel.report.content.tails import bound_lines, tail_lines
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-APART = "&#8203;"
-"""A space without width: GitHub and GitLab look for mentions of people and issues in what Markdown has become."""
-ENTITIES = {
-    "<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": f"@{APART}", "#": f"\\#{APART}", "`": "&#96;", "$": "&#36;",
-}  # fmt: skip
+ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "`": "&#96;", "$": "&#36;", "@": "@"}
+REFERENCE = re.compile(r"[@~%](?=\w)|[#!&$](?=\d)|:(?=//)|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
+"""What begins a link or mentions somebody, an issue, a merge request, an epic, a label, a milestone or a snippet: GitHub and
+GitLab look for it in what Markdown has become."""
+APART = "\u200b"
+"""A space without width, which keeps it from being one."""
 
 
 class MarkdownFormat(Format):
@@ -146,4 +147,5 @@ def mark_code(sentence: str) -> str:
 
 def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is: nothing in it is markup, HTML, a link or a mention."""
-    return SPECIAL.sub(lambda match: ENTITIES.get(match[0], f"\\{match[0]}"), text)
+    text = REFERENCE.sub(lambda match: match[0] + APART, text)
+    return SPECIAL.sub(lambda match: ENTITIES.get(match[0], f"\\{match[0]}"), text).replace(APART, "&#8203;")
