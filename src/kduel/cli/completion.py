@@ -7,7 +7,15 @@ import re
 from typing import Any, ClassVar
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    split_arg_string,
+)
 
 SCRIPT = r"""%(complete_func)s() {
     local IFS=$'\n' type value
@@ -28,8 +36,29 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
 
+class WithOption(ShellComplete):
+    """Completion of `--option=value`: Click completes the value alone, and shells want the whole word."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        found = super().get_completions(args, incomplete)
+        option, equals, _ = incomplete.partition("=")
+        if not equals or not option.startswith("-"):
+            return found
+        return [CompletionItem(f"{option}={item.value}", item.type, item.help) for item in found]
+
+
 @add_completion_class
-class WholeWords(BashComplete):
+class FishWords(WithOption, FishComplete):
+    """Completion for fish."""
+
+
+@add_completion_class
+class ZshWords(WithOption, ZshComplete):
+    """Completion for zsh."""
+
+
+@add_completion_class
+class WholeWords(WithOption, BashComplete):
     """Completion for bash by the line itself: bash breaks its words at `:` and `=`, which ours hold."""
 
     name: ClassVar[str] = "bash"
@@ -45,9 +74,6 @@ class WholeWords(BashComplete):
         """The item without what stands before bash's own word, quoted as the line quotes."""
         value, line = str(item.value), os.environ["COMP_WORDS"]
         _, incomplete = self.get_completion_args()
-        option, equals, _ = incomplete.partition("=")
-        if equals and option.startswith("-"):  # Click completes the option's value alone.
-            value = option + equals + value
         breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
         value = value.removeprefix(incomplete[: max(breaks, default=0)])
         return f"{item.type},{quote_as(find_open_quote(line), value)}"

@@ -1,0 +1,51 @@
+"""The completion scripts of fish, in fish, and what zsh is answered."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+OPTION = ("kduel run --benchmark=redi", "--benchmark=redis")
+"""Click completes the value alone; both shells replace the whole word."""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """`kduel`, by that name."""
+    path = tmp_path / "bin/kduel"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m kduel "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("kduel doc", "doctor\tCheck this host"),
+        ("kduel run debian-so", "debian-source:"),
+        ("kduel list benchmarks pgb", "pgbench"),
+        OPTION,
+    ],
+)
+def test_a_line_is_completed_by_fish(
+    need: Callable[..., str], program: Path, environment: dict[str, str], line: str, completed: str
+) -> None:
+    script = f"set -x PATH {program.parent} $PATH; kduel completion fish | source; complete -C {shlex.quote(line)}"
+    done = subprocess.run(
+        [need("fish"), "--no-config", "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == f"{completed}\n", done.stderr
+
+
+def test_zsh_is_answered_the_whole_word(program: Path, environment: dict[str, str]) -> None:
+    line, completed = OPTION
+    asked = {"_KDUEL_COMPLETE": "zsh_complete", "COMP_WORDS": line, "COMP_CWORD": "2"}
+    done = subprocess.run([program], env=environment | asked, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["plain", completed, "_"]
