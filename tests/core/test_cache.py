@@ -18,7 +18,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
-from kduel.store.rundir import as_disk_error
+from kduel.store.whole_files import as_disk_error
 
 
 class Heard(Progress):

@@ -128,16 +128,16 @@ def test_what_cannot_have_one_is_refused():
 
 
 def test_of_two_that_make_the_same_run_one_is_told(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from kduel.store import rundir
+    from kduel.store import whole_files
 
-    sync = rundir.sync_tree
+    sync = whole_files.sync_tree
 
     def other_was_quicker(fresh: Path) -> None:
         (tmp_path / "new").mkdir()
         (tmp_path / "new" / "lock.json").touch()
         sync(fresh)
 
-    monkeypatch.setattr(rundir, "sync_tree", other_was_quicker)
+    monkeypatch.setattr(whole_files, "sync_tree", other_was_quicker)
     old = RunDir.open(run)
     with pytest.raises(InputError, match="is there already"):
         RunDir.create(tmp_path / "new", old.study_text(), old.lock(), old.plan())

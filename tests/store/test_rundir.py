@@ -15,7 +15,8 @@ from kduel.core.editions import EDITION
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
-from kduel.store.rundir import RunDir, write_whole
+from kduel.store.rundir import RunDir
+from kduel.store.whole_files import write_whole
 from kduel.study.file import Blocks, StudyHeader
 from kduel.study.plan import PlannedTrial
 
@@ -196,7 +197,7 @@ def test_a_full_disk_is_told_and_loses_nothing():
     # /dev/full is the kernel's own full disk.
     with pytest.raises(OSError, match="No space"):
         Path("/dev/full").write_bytes(b"x" * 10)
-    from kduel.store.rundir import as_disk_error
+    from kduel.store.whole_files import as_disk_error
 
     with pytest.raises(HostError, match="No space") as caught, as_disk_error(Path("run")):
         Path("/dev/full").write_bytes(b"x" * 10)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.store.rundir import whole_directory, write_whole
+from kduel.store.whole_files import whole_directory, write_whole
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o022, 0o002])

@@ -218,7 +218,7 @@ def simulated(fleet: SimulatedFleet) -> Iterator[None]:
         mock.patch.object(controller, "time", clock),
         mock.patch.object(gather, "time", clock),
         mock.patch.object(session, "fleet_kind", lambda _: kind),
-        mock.patch("kduel.store.rundir.os.fsync", lambda _: None),
+        mock.patch("kduel.store.whole_files.os.fsync", lambda _: None),
     ):
         yield
 

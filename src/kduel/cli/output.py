@@ -51,7 +51,7 @@ def write(path: Path, data: bytes) -> None:
 def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
     from kduel.core.errors import HostError
-    from kduel.store.rundir import whole_file
+    from kduel.store.whole_files import whole_file
 
     try:
         if path.exists() and not path.is_file() and not path.is_dir():

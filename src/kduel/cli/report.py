@@ -98,7 +98,7 @@ def relative_url(run: Path, start: Path) -> str:
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
     from kduel.core.errors import HostError
-    from kduel.store.rundir import as_disk_error
+    from kduel.store.whole_files import as_disk_error
 
     place = output.parent
     if place == inside / "report":

@@ -84,7 +84,7 @@ def send_verdict(command: str, path: Path, results: Results, status: int) -> Non
 
 def keep_report(path: Path, results: Results) -> None:
     """Write results.json and the page of a run next to its raw files. Ends the process where the page cannot be written."""
-    from kduel.store.rundir import as_disk_error, write_whole
+    from kduel.store.whole_files import as_disk_error, write_whole
 
     with as_disk_error(path):
         write_whole(path / RESULTS, msgspec.json.encode(results) + b"\n")

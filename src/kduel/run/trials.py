@@ -31,7 +31,8 @@ from kduel.run.script import (
 from kduel.run.watch import BootStarted
 from kduel.store.collect import Values
 from kduel.store.documents import Disturbance, TrialRecord
-from kduel.store.rundir import RunDir, as_disk_error
+from kduel.store.rundir import RunDir
+from kduel.store.whole_files import as_disk_error
 from kduel.study.plan import PlannedTrial
 
 NextBoot = Callable[[deque[Boot], bool], Boot | None]

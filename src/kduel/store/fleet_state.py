@@ -9,7 +9,8 @@ from typing import Literal
 from msgspec import Struct, field, json
 
 from kduel.store.documents import read_document
-from kduel.store.rundir import FLEET, as_disk_error, write_whole
+from kduel.store.rundir import FLEET
+from kduel.store.whole_files import as_disk_error, write_whole
 
 STATE_SCHEMA = 1
 

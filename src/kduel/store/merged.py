@@ -27,7 +27,8 @@ from kduel.store.identity import as_json_value, differences_text, protocol_diffe
 from kduel.store.integrity import Integrity, find_added, of_error, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
 from kduel.store.manifest import digest
-from kduel.store.rundir import EXPLAIN, MERGED, RunDir, whole_directory
+from kduel.store.rundir import EXPLAIN, MERGED, RunDir
+from kduel.store.whole_files import whole_directory
 from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1

@@ -17,7 +17,7 @@ from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
 from kduel.store.documents import document_bytes
-from kduel.store.rundir import as_disk_error, sync_tree, sync_tree_top, write_whole
+from kduel.store.whole_files import as_disk_error, sync_tree, sync_tree_top, write_whole
 
 MARK = "kduel-site.json"
 """The file that says which files of a directory are pages that KDuel wrote: those may be replaced or removed."""

@@ -19,7 +19,8 @@ from kduel.run.prepare import Ready, disturbance_rule, make_ready
 from kduel.run.repeat import EndedTrial
 from kduel.run.trials import Trials
 from kduel.store.collect import PreparedSteps
-from kduel.store.rundir import RunDir, as_disk_error
+from kduel.store.rundir import RunDir
+from kduel.store.whole_files import as_disk_error
 from kduel.study.file import parse_study
 from kduel.study.load import Study, assemble
 from kduel.study.plan import PlannedTrial

@@ -18,7 +18,7 @@ from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.core.untrusted import read_whole
 from kduel.run.bisect.terms import Unmeasurable
-from kduel.store.rundir import as_disk_error, write_whole
+from kduel.store.whole_files import as_disk_error, write_whole
 
 SCHEMA = 1
 FILE = "measurements.jsonl"

@@ -21,7 +21,8 @@ from kduel.store.collect import step_directory
 from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, RunDir, as_disk_error, write_whole
+from kduel.store.rundir import EXPLAIN, RunDir
+from kduel.store.whole_files import as_disk_error, write_whole
 from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study
 from kduel.study.load import Study, assemble

@@ -28,7 +28,8 @@ from kduel.store.documents import TrialRecord, read_trial
 from kduel.store.fleet_state import Live, LiveMember, Out, read_state, write_live, write_state
 from kduel.store.integrity import follows
 from kduel.store.manifest import RUN_FILES, changes, run_digests
-from kduel.store.rundir import FLEET, RunDir, as_disk_error, sync_tree, sync_tree_top
+from kduel.store.rundir import FLEET, RunDir
+from kduel.store.whole_files import as_disk_error, sync_tree, sync_tree_top
 
 ATTEMPTS = 3
 """Failures in a row, without a trial between them, after which a machine is lost."""

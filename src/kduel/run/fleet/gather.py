@@ -21,7 +21,7 @@ from kduel.fleets import Fleet, Member
 from kduel.run.fleet.worker import DESCRIBED, DRAFT, MemberDescription
 from kduel.store.documents import FleetRecord, KernelRecord, Lock, MemberRecord, read_json
 from kduel.store.identity import differences, short_value
-from kduel.store.rundir import CHOOSE, as_disk_error
+from kduel.store.whole_files import CHOOSE, as_disk_error
 from kduel.study.load import Study
 
 CLOCK_TROUBLE = 60.0

@@ -18,7 +18,8 @@ from kduel.run.repeat import EndedTrial
 from kduel.run.trials import Trials
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
-from kduel.store.rundir import RunDir, as_disk_error, write_whole
+from kduel.store.rundir import RunDir
+from kduel.store.whole_files import as_disk_error, write_whole
 from kduel.study.file import parse_study
 
 FORMER_ENDS = 86_400.0

@@ -34,7 +34,8 @@ from kduel.store.collect import PreparedSteps, collect, step_directory
 from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, PROFILE_FILES, PROFILE_ORIGIN, RunDir, as_disk_error, write_whole
+from kduel.store.rundir import EXPLAIN, PROFILE_FILES, PROFILE_ORIGIN, RunDir
+from kduel.store.whole_files import as_disk_error, write_whole
 from kduel.study.file import Blocks
 from kduel.study.load import Study
 from kduel.study.plan import slug

@@ -26,7 +26,7 @@ from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity, find_added
 from kduel.store.manifest import empty_directories, files_below
-from kduel.store.rundir import whole_directory
+from kduel.store.whole_files import whole_directory
 
 MOST_CONDITIONS = 1 << 20
 CAVEAT = "imported: not interleaved, not randomised, environment unknown"

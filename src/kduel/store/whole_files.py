@@ -1,0 +1,135 @@
+"""Files and directories that appear whole, or not at all, even after a power cut; and what a disk refuses, as an error with a
+remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from kduel.core.errors import InputError, os_errors
+from kduel.core.temporary import ordinary_mode
+
+SYNCS = 16
+"""How many files are synced at a time."""
+MOST_NAMED = 3
+"""Of what is in a run's way."""
+GO_ON = "Free some space or correct the permissions; then `kduel resume RUN` continues where it stopped."
+CHOOSE = "Free some space, correct the permissions, or name another place with --out."
+
+
+@contextmanager
+def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
+    """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
+
+    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
+    """
+    try:
+        yield
+    except OSError as error:
+        elsewhere = is_elsewhere(error.filename, where)
+        place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
+        with os_errors(place, remedy):
+            raise
+
+
+def is_elsewhere(name: object, where: Path) -> bool:
+    """True if an error's file is neither in `where`, nor on the way to it, nor in a new run that is written next to it."""
+    if not isinstance(name, str):
+        return False
+    path, run = Path(name).absolute(), where.absolute()
+    beside = str(run.parent / before_its_name(run))
+    return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
+
+
+def before_its_name(path: Path) -> str:
+    """Prefix of the name under which `path` is written before it is whole and renamed."""
+    return f".{path.name[:40]}-"
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A stream into a file that is either absent, old, or whole, even after a power cut. Raises OSError."""
+    # A part of the name: with all of it, a name of 250 characters would be too long.
+    handle, name = tempfile.mkstemp(prefix=before_its_name(path), dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh = Path(name)
+        fresh.chmod(ordinary_mode(0o666))
+        fresh.replace(path)
+        sync_tree_top(path.parent)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write such a file. Raises OSError."""
+    with whole_file(path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """A directory beside `path` that gets its name when it is whole and synced, or disappears.
+
+    Raises InputError where another command has put something there in the meantime, and HostError.
+    """
+    with as_disk_error(path, CHOOSE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=before_its_name(path), dir=path.parent))
+        try:
+            yield fresh
+            fresh.chmod(ordinary_mode(0o777))
+            sync_tree(fresh)
+            fresh.replace(path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise occupied_error(path) from None
+            raise
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def sync_tree(directory: Path) -> None:
+    """fsync every file and directory below.
+
+    Several at a time: a file system commits together what waits at the same time, and a trial of twenty small files
+    takes a quarter of the time. Raises the first OSError.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    paths = [os.path.join(root, name) for root, _, files in os.walk(directory) for name in [*files, "."]]  # noqa: PTH118
+    with ThreadPoolExecutor(SYNCS) as pool:
+        for _ in pool.map(_sync, paths):
+            pass
+
+
+def _sync(path: str | Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def occupied_error(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputError:
+    """The error for a run's name that something else has; `names` of what is in the way."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    told = f": {', '.join(names[:MOST_NAMED])}{more}" if names else ""
+    return InputError(
+        f"{path} is there already and holds something else{told}",
+        remedy or "Give another --out, or `kduel resume` it if it is a run.",
+    )
+
+
+def sync_tree_top(directory: Path) -> None:
+    """fsync the directory itself, so that a rename in it lasts."""
+    _sync(directory)
