@@ -20,12 +20,17 @@ from pathlib import Path
 
 import pyte
 
+from kduel.cli.screen import WRAP_ON
+
 WIDTH, HEIGHT = 80, 24
 PATIENCE = 600.0
 """Seconds without output after which a command is given up, unless the caller says otherwise."""
 
 DRAWING = 0.05
 """A frame is whole when nothing has come for so many seconds."""
+
+DRAWN = f"{WRAP_ON}\r".encode()
+"""Ends what is drawn in place (kduel.cli.screen)."""
 
 Frame = list[str]
 Resize = Callable[[Frame], tuple[int, int] | None]
@@ -144,7 +149,12 @@ def watch(
                 break
             if not data:
                 break
-            stream.feed(data)
+            *drawn, rest = data.split(DRAWN)
+            for part in drawn:
+                # On a busy host several frames come at once.
+                stream.feed(part + DRAWN)
+                see()
+            stream.feed(rest)
             if not select.select([ours], [], [], DRAWING)[0] and (new := change(see())):
                 screen.resize(new[1], new[0])
                 resize(ours, *new)
