@@ -7,24 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import NamedPath, Word, plugin_option
+from kduel.cli.options import NamedPath, Word, command_listing, plugin_option
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
 
 
-class ImportCommand(click.Command):
-    """A command whose help ends with the formats, by the plug-ins' own summaries."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from kduel.core.plugins import plugins
-
-        super().format_options(ctx, formatter)
-        with formatter.section("Formats"):
-            formatter.write_dl([(name, found.summary) for name, found in plugins("imported").items()])
-
-
-@click.command("import", cls=ImportCommand)
+@click.command("import", cls=command_listing("imported", "Formats"))
 @click.argument("files", nargs=-1, required=True, type=Word(), metavar="FILE|NAME=FILE...")
 @click.option(
     "--out",

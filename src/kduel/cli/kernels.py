@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import Word, format_option, offline_option
+from kduel.cli.options import Word, command_listing, format_option, offline_option
 from kduel.cli.output import emit_json
 
 if TYPE_CHECKING:
     from kduel.kernels import Available
 
 
-@click.command("kernels")
+@click.command("kernels", cls=command_listing("kernels", "A kernel is given as", forms=True))
 @click.argument("words", nargs=-1, type=Word(), metavar="[WORD...]")
 @offline_option
 @format_option("text", "json")
@@ -24,7 +24,7 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
     WORDs select the lines that contain all of them, for example: kduel kernels 6.12 cloud.
 
     \b
-    A kernel is given as
+    For example:
       debian:6.12         the newest 6.12.x in any of Debian's suites, as
                           linux-image-amd64 installs it
       debian:6.12-cloud   the same for virtual machines: fewer drivers, a third
@@ -34,19 +34,10 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
       debian:6.1.0-56-cloud-amd64 (as uname -r says)
       debian:trixie       what that suite installs by default; -cloud and -rt
                           as above
-      tree:DIR            a built kernel tree: its image, config and modules
-      host                the running kernel of this host
-      PATH                a vmlinuz, bzImage or Image; modules = "DIR" in a
-                          study file if it needs modules
-      A.deb,B.deb         packages of one kernel; also A.rpm,B.rpm
-      fedora:42, opensuse:tumbleweed, arch:linux, ubuntu:noble
-                          the newest of a release; fedora:42-6.14 of a version
+      fedora:42           the newest of a release; fedora:42-6.14 of a version
                           (docs/distributions.md)
       debian-source:6.1,arch=arm64,config=tinyconfig+guest
-                          built on this host from Debian's linux-source; for
-                          arch= and config= see docs/embedded.md
-      source:FILE.tar.xz  built on this host from an archive
-      git:DIR#REF         from a commit
+                          for arch= and config= see docs/embedded.md
 
     `kduel run` takes settings with a kernel: debian:6.12,cmdline=mitigations=off; also sysctl=KEY=VALUE, scheduler= and
     policy=.

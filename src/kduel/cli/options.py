@@ -197,6 +197,22 @@ def plugin_option(*names: str, kind: str, **settings: Any) -> Callable[[F], F]:
     return click.option(*names, shell_complete=plugin_completer(kind), **settings)
 
 
+def command_listing(kind: str, heading: str, *, forms: bool = False) -> type[click.Command]:
+    """A class of commands whose help ends with the plug-ins of a kind, a line each by its own summary. `forms`: a summary
+    begins with the form that the user writes and a colon."""
+
+    class Listing(click.Command):
+        def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            from kduel.core.plugins import plugins
+
+            super().format_options(ctx, formatter)
+            lines = [f"{'' if forms else f'{name}: '}{found.summary}" for name, found in plugins(kind).items()]
+            with formatter.section(heading):
+                formatter.write_dl([line.partition(": ")[::2] for line in lines])
+
+    return Listing
+
+
 def suite_option(command: F) -> F:
     """`--suite` of every command that carries out or packs a study."""
     option: Callable[[F], F] = plugin_option(

@@ -57,6 +57,7 @@ class Available(Struct, frozen=True, kw_only=True):
     where: str
     """Suite, directory, ..."""
     cached: bool
+    """It needs no download, unpacking or build."""
 
 
 class KernelSource(ABC):
