@@ -12,6 +12,7 @@ from made_kernels import Mirror
 
 from kduel.cli.kernels import command
 from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
 
 
 @pytest.fixture
@@ -67,16 +68,9 @@ def test_a_word_that_no_kernel_has_is_an_error(stocked: Mirror) -> None:
 
 def test_help_names_every_way_to_give_a_kernel() -> None:
     told = CliRunner().invoke(command, ["--help"]).output
-    for word in (
-        "debian:6.12",
-        "-cloud",
-        "-rt",
-        "-generic",
-        "tree:DIR",
-        "host",
-        "A.deb,B.deb",
-        "KDUEL_DEBIAN_MIRROR",
-    ):
+    forms = [source.summary.partition(": ")[0] for source in plugins("kernels").values()]
+    assert "tree:DIR" in forms
+    for word in ("debian:6.12", "-cloud", "-rt", "-generic", "KDUEL_DEBIAN_MIRROR", *forms):
         assert word in told
 
 
