@@ -73,6 +73,8 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path, monkeypatch):
     assert ended == [-9]
 
 
+# Beside other tests it fails once in some 25 times, for a reason that is not known yet.
+@pytest.mark.alone
 def test_a_kduel_that_was_killed_leaves_its_programs_time_to_clean_up(tmp_path):
     """As mmdebstrap again, which also says what it does while it cleans up, though nobody reads it any more. By the shell
     itself: a program that it started now would be asked to end, too."""
