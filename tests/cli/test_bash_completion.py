@@ -7,7 +7,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,15 +18,11 @@ LATEST = 120.0
 
 
 @pytest.fixture
-def complete(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str], str]]:
+def complete(program: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """complete(LINE): the line after the tabulator key, in a directory with runs of odd names."""
     for name in ("with space", "qu'ote"):
         (tmp_path / "kduel-runs" / name).mkdir(parents=True)
         (tmp_path / "kduel-runs" / name / "lock.json").touch()
-    program = tmp_path / "bin/kduel"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m kduel "$@"\n')
-    program.chmod(0o755)
     script = subprocess.run(
         [program, "completion", "bash"], env=environment, capture_output=True, text=True, check=True
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,16 +11,6 @@ import pytest
 
 OPTION = ("kduel run --benchmark=redi", "--benchmark=redis")
 """Click completes the value alone; both shells replace the whole word."""
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    """`kduel`, by that name."""
-    path = tmp_path / "bin/kduel"
-    path.parent.mkdir()
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m kduel "$@"\n')
-    path.chmod(0o755)
-    return path
 
 
 @pytest.mark.slow

@@ -73,12 +73,12 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path, monkeypatch):
     assert ended == [-9]
 
 
-# Beside other tests it fails once in some 25 times, for a reason that is not known yet.
+# Beside others it failed in 4 of 48 runs, alone in 0 of 60. What a program starts in order to clean up is asked to end, too;
+# that is not the only cause.
 @pytest.mark.alone
 def test_a_kduel_that_was_killed_leaves_its_programs_time_to_clean_up(tmp_path):
-    """As mmdebstrap again, which also says what it does while it cleans up, though nobody reads it any more. By the shell
-    itself: a program that it started now would be asked to end, too."""
-    script = f"trap 'echo cleaning >&2; : >{tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
+    """As mmdebstrap again, which also says what it does while it cleans up, though nobody reads it any more."""
+    script = f"trap 'echo cleaning >&2; touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
     program = (
         "import os, sys\nfrom kduel.core.background_task import run_program\n"
         "run_program(['sh', '-c', sys.argv[1]], environment=os.environ)\n"
