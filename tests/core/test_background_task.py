@@ -73,9 +73,6 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path, monkeypatch):
     assert ended == [-9]
 
 
-# Beside others it failed in 4 of 48 runs, alone in 0 of 60. What a program starts in order to clean up is asked to end, too;
-# that is not the only cause.
-@pytest.mark.alone
 def test_a_kduel_that_was_killed_leaves_its_programs_time_to_clean_up(tmp_path):
     """As mmdebstrap again, which also says what it does while it cleans up, though nobody reads it any more."""
     script = f"trap 'echo cleaning >&2; touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from kduel.core.supervised_process import supervised_process
+from kduel.core.supervised_process import ask_session, session_processes, supervised_process
 
 
 def test_what_an_interruption_keeps_from_being_known_never_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -31,3 +34,41 @@ def test_what_an_interruption_keeps_from_being_known_never_starts(tmp_path: Path
         raise AssertionError("the start was interrupted")
     assert started[0].wait(timeout=60) == 1
     assert not (tmp_path / "touched").exists()
+
+
+@contextmanager
+def run_script(script: str, there: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a shell in a session of its own, and wait until it has made that file."""
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
+        while not there.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        yield process
+
+
+def test_processes_of_a_session_come_with_their_parents_first(tmp_path: Path):
+    """A script that is asked after its child finds that the child has ended, and goes on or ends without cleaning up."""
+    script = f"for child in $(seq 40); do sleep 600 & done; touch {tmp_path}/there; wait"
+    with run_script(script, tmp_path / "there") as process:
+        found = session_processes(process.pid)
+        ask_session(process.pid, 60)
+    assert list(found.values()) == [found[process.pid], *[process.pid] * 40]
+    assert next(iter(found)) == process.pid
+    # Numbers are given in order, but begin again at the highest: no machine of tests starts so many.
+    assert list(found) == sorted(found)
+
+
+def test_what_a_program_starts_in_order_to_clean_up_is_not_asked_to_end(tmp_path: Path):
+    script = f"trap 'sleep 1 && touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
+    with run_script(script, tmp_path / "there") as process:
+        ask_session(process.pid, 60)
+        assert session_processes(process.pid) == {}
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_what_is_started_after_the_asking_has_half_of_the_time(tmp_path: Path):
+    script = f"trap 'sleep 600; touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
+    with run_script(script, tmp_path / "there") as process:
+        ask_session(process.pid, 6)
+        assert session_processes(process.pid) == {}
+    assert (tmp_path / "cleaned").exists()

@@ -35,6 +35,8 @@ without another. The command reads a file in place of that."""
 NOTHING = Path(os.devnull)
 AGAIN = 0.02
 """Seconds between two looks for what is left of a session."""
+START_TIME = 22 - 7
+"""Place of the field `starttime` of proc_pid_stat(5) among those that follow the session."""
 
 
 @contextmanager
@@ -88,35 +90,40 @@ def end_session(leader: int, but: Collection[int] = ()) -> None:
 
 
 def ask_session(leader: int, patience: float, but: Collection[int] = ()) -> None:
-    """Ask a session's processes, but these, to end, and give them so many seconds; those that do not end stay."""
-    end = time.monotonic() + patience
-    asked: set[int] = set(but)
-    while (found := set(session_processes(leader)) - set(but)) and time.monotonic() < end:
-        # Those that they start in the meantime too.
-        for pid in found - asked:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGTERM)
-        asked |= found
+    """Ask a session's processes, but these, to end, and give them so many seconds; those that do not end stay.
+
+    What one of them starts after it was asked may be what cleans up: it is asked when half of that time is over.
+    """
+    begin = time.monotonic()
+    asked = set(but)
+    spare_children = False
+    while (left := session_processes(leader)).keys() - set(but) and (spent := time.monotonic() - begin) < patience:
+        for pid, parent in left.items():
+            if pid not in asked and not (spare_children and parent in left and spent < patience / 2):
+                asked.add(pid)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM)
+        spare_children = True
         time.sleep(AGAIN)
 
 
 def ask_to_end(leader: int) -> None:
     """Ask the processes of a session to end, the latest first: what writes a file is stopped before what removes it."""
-    for pid in sorted(session_processes(leader), reverse=True):
+    for pid in reversed(session_processes(leader)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)
 
 
-def session_processes(leader: int) -> list[int]:
-    """The processes of a session that have not ended."""
+def session_processes(leader: int) -> dict[int, int]:
+    """The processes of a session that have not ended, with their parents: the oldest first, so parents before children."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # After the name, which may hold anything: state, parent, process group, session.
-            state, _, _, sid, *_ = stat.read_text("utf-8", errors="replace").rpartition(")")[2].split()
+            # After the name, which may hold anything: proc_pid_stat(5) counts from the state, its third field.
+            state, parent, _, sid, *others = stat.read_text("utf-8", errors="replace").rpartition(")")[2].split()
             if sid == str(leader) and state not in "ZX":
-                found.append(int(stat.parent.name))
-    return found
+                found.append((int(others[START_TIME]), int(stat.parent.name), int(parent)))
+    return {pid: parent for _, pid, parent in sorted(found)}
 
 
 if __name__ == "__main__":

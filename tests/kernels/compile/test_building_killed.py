@@ -86,6 +86,6 @@ def test_a_build_that_ends_by_itself_leaves_nobody_behind_and_its_status_counts(
     words = ["sh", "-c", "echo $$ >leader; cat; timeout 600 sleep 600 & echo done"]
     log_command(words, log, environment=dict(os.environ), cwd=tmp_path)
     assert log.read_text().endswith("\ndone\n")
-    assert session_processes(int((tmp_path / "leader").read_text())) == []
+    assert session_processes(int((tmp_path / "leader").read_text())) == {}
     with pytest.raises(Unbuildable):
         log_command(["sh", "-c", "exit 3"], log, environment=dict(os.environ))
