@@ -33,8 +33,21 @@ def test_a_line_is_completed_by_fish(
     assert done.stdout == f"{completed}\n", done.stderr
 
 
+def answer_zsh(program: Path, environment: dict[str, str], line: str) -> subprocess.CompletedProcess[str]:
+    """What the script of zsh is answered for the last word of a line."""
+    asked = {"_KDUEL_COMPLETE": "zsh_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    return subprocess.run([program], env=environment | asked, capture_output=True, text=True, check=False)
+
+
 def test_zsh_is_answered_the_whole_word(program: Path, environment: dict[str, str]) -> None:
     line, completed = OPTION
-    asked = {"_KDUEL_COMPLETE": "zsh_complete", "COMP_WORDS": line, "COMP_CWORD": "2"}
-    done = subprocess.run([program], env=environment | asked, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["plain", completed, "_"]
+    assert answer_zsh(program, environment, line).stdout.splitlines() == ["plain", completed, "_"]
+
+
+@pytest.mark.parametrize("line", ["kduel run debian-so", OPTION[0], "kduel list benchmarks pgb"])
+def test_nothing_is_offered_and_nothing_said_where_a_plug_in_does_not_load(
+    program: Path, environment: dict[str, str], tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "site/outside.py").write_text("raise RuntimeError('broken inside')")
+    done = answer_zsh(program, environment, line)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

@@ -17,6 +17,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from kduel.core.errors import KduelError
+
 SCRIPT = r"""%(complete_func)s() {
     local IFS=$'\n' type value
     COMPREPLY=()
@@ -36,11 +38,17 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
 
-class WithOption(ShellComplete):
-    """Completion of `--option=value`: Click completes the value alone, and shells want the whole word."""
+class WholeWords(ShellComplete):
+    """Completion of `--option=value`: Click completes the value alone, and shells want the whole word.
+
+    Nothing is offered where a plug-in or the cache is damaged: a command says what is wrong, a half-written line need not.
+    """
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        found = super().get_completions(args, incomplete)
+        try:
+            found = super().get_completions(args, incomplete)
+        except (KduelError, OSError):
+            return []
         option, equals, _ = incomplete.partition("=")
         if not equals or not option.startswith("-"):
             return found
@@ -48,17 +56,17 @@ class WithOption(ShellComplete):
 
 
 @add_completion_class
-class FishWords(WithOption, FishComplete):
+class FishWords(WholeWords, FishComplete):
     """Completion for fish."""
 
 
 @add_completion_class
-class ZshWords(WithOption, ZshComplete):
+class ZshWords(WholeWords, ZshComplete):
     """Completion for zsh."""
 
 
 @add_completion_class
-class WholeWords(WithOption, BashComplete):
+class BashWords(WholeWords, BashComplete):
     """Completion for bash by the line itself: bash breaks its words at `:` and `=`, which ours hold."""
 
     name: ClassVar[str] = "bash"

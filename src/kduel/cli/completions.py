@@ -1,4 +1,4 @@
-"""Completions for the shell: contenders, runs, suites, plug-ins. Nothing here uses the network or raises."""
+"""Completions for the shell: contenders, runs, suites, plug-ins. Nothing here uses the network."""
 
 # ruff: noqa: ARG001 - click passes context and parameter to every completer.
 
@@ -33,19 +33,15 @@ def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -
 def complete_contenders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Cached kernels and the prefixes of the kernel sources, else files."""
     from kduel.core.cache import Cache
-    from kduel.core.errors import KduelError
     from kduel.core.plugins import plugins
     from kduel.core.progress import Progress
 
     if "/" in incomplete or incomplete.startswith((".", "~")):
         return complete_paths()
     found: set[str] = {"host"}
-    try:
-        for name, source in plugins("kernels").items():
-            found |= {f"{name}:"} if source.accepts(f"{name}:1") else set()
-            found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
-    except KduelError:
-        return complete_paths()
+    for name, source in plugins("kernels").items():
+        found |= {f"{name}:"} if source.accepts(f"{name}:1") else set()
+        found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
     matching = sorted(name for name in found if name.startswith(incomplete))
     return [CompletionItem(name) for name in matching] or complete_paths()
 
