@@ -161,7 +161,9 @@ def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[
     assert not any(row.difference for row in found.rows)
 
 
-def test_the_boot_is_opened_like_an_operation(ready: Ready, tmp_path: Path) -> None:
+def test_the_boot_is_opened_like_an_operation(tmp_path: Path) -> None:
+    # Nothing else runs: the plug-in slows it down, too.
+    ready = ready_pair([KERNEL, KERNEL], "boot")
     both = count_both(ready, boot=True)
     found = explain_step(ready, both, 0)
     one = trial(ready, tmp_path / "one")
@@ -249,16 +251,6 @@ def test_the_difference_of_two_kernels_adds_up_to_what_their_clocks_say(two: Rea
 def kernels(counted: list[CountedTrial], tmp_path_factory: pytest.TempPathFactory) -> Planted:
     symbols = (counted[0].directory / "trial" / "kallsyms").read_text()
     return planted(KERNEL, symbols, tmp_path_factory.mktemp("kernels"))
-
-
-def test_three_instructions_more_are_found_in_their_function(kernels: Planted) -> None:
-    ready = ready_pair([kernels.plain, kernels.slow], "null-call")
-    both = count_both(ready)
-    lines = [arm.step(0, "null-call") for arm in both]
-    assert lines[1].median - lines[0].median == 3
-    found = explain_step(ready, both, 0)
-    changed = [row for row in found.rows if row.difference]
-    assert [(row.function, row.difference) for row in changed] == [("__do_sys_getppid", 3 * found.operations)]
 
 
 def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: Planted) -> None:
