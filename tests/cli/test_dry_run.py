@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -138,11 +140,73 @@ def test_the_members_of_a_fleet_are_checked_as_a_run_does(
         ("debian-source:6.1,foo=3", "knows no foo="),
         ("fedora:forty", "names no kernel of Fedora"),
         ("/nonexistent/vmlinuz", "there is no file /nonexistent/vmlinuz"),
+        ("./text", "text"),
+        ("tree:nope", "there is no directory"),
+        ("tree:.", "is no kernel tree"),
+        ("nope.deb", "there is no file nope.deb"),
+        ("nope.rpm", "there is no file nope.rpm"),
+        ("git:nope#v6", "there is no directory nope"),
+        ("git:.#v6", "has no commit 'v6'"),
+        ("source:nope.tar.xz", "there is no file nope.tar.xz"),
+        ("source:.", "is a directory, not a source archive"),
     ],
 )
 def test_a_dry_run_refuses_a_kernel_that_no_source_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("no kernel")
     done = CliRunner().invoke(command, ["debian:6.1", kernel, "--dry-run"])
     assert isinstance(done.exception, InputError) and said in str(done.exception)
+
+
+@pytest.mark.parametrize("out", ["full", "file", "file/x", "link", "o" * 300])
+def test_a_place_that_a_run_refuses_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str) -> None:
+    (tmp_path / "full").mkdir()
+    for name in ("file", "full/file"):
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    assert "Nothing was fetched" not in plan(monkeypatch, tmp_path, "--out", out)
+
+
+@pytest.fixture
+def finished(kduel: Callable[..., Any], write_study: Callable[..., Path], tmp_path: Path) -> tuple[Path, Path]:
+    """A study, and its finished run."""
+    study, run = write_study(), tmp_path / "finished"
+    assert kduel("run", study, "--out", run, "--seed", 4).returncode == 0
+    return study, run
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [([], "6 complete trials are kept"), (["--seed", "5"], "planned with --seed 4"), (["--blocks", "7"], "another")],
+)
+def test_a_run_that_is_there_is_compared(
+    kduel: Callable[..., Any], finished: tuple[Path, Path], words: list[str], said: str
+) -> None:
+    study, run = finished
+    before = sorted(path.name for path in run.iterdir())
+    done = kduel("run", study, "--out", run, "--dry-run", *words)
+    assert said in done.stdout + done.stderr
+    assert sorted(path.name for path in run.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        ([], True),
+        (["--exact-first"], True),
+        (["--no-exact-first"], False),
+        (["--machine", "qemu"], False),
+        (["--benchmark", "redis"], False),
+    ],
+)
+def test_what_is_counted_first_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], there: bool
+) -> None:
+    assert ("8 steps of the suite exact-quick" in plan(monkeypatch, tmp_path, *words)) is there
+
+
+@pytest.mark.parametrize("word", ["--offline", "--exact-first"])
+def test_what_a_fleet_cannot_have_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str) -> None:
+    assert "Leave" in plan(monkeypatch, tmp_path, "--machine", "qemu", "--fleet", "slurm", word)

@@ -20,16 +20,21 @@ OPTION = ("kduel run --benchmark=redi", "--benchmark=redis")
         ("kduel doc", "doctor\tCheck this host"),
         ("kduel run debian-so", "debian-source:"),
         ("kduel list benchmarks pgb", "pgbench"),
+        ("kduel run exis", "existing/"),
         OPTION,
     ],
 )
 def test_a_line_is_completed_by_fish(
-    need: Callable[..., str], program: Path, environment: dict[str, str], line: str, completed: str
+    need: Callable[..., str], program: Path, environment: dict[str, str], tmp_path: Path, line: str, completed: str
 ) -> None:
+    for name in ("afile", "existing/file"):
+        (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "here" / name).touch()
     script = f"set -x PATH {program.parent} $PATH; kduel completion fish | source; complete -C {shlex.quote(line)}"
     done = subprocess.run(
-        [need("fish"), "--no-config", "-c", script], env=environment, capture_output=True, text=True
-    )
+        [need("fish"), "--no-config", "-c", script],
+        env=environment, cwd=tmp_path / "here", capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.stdout == f"{completed}\n", done.stderr
 
 
@@ -44,10 +49,20 @@ def test_zsh_is_answered_the_whole_word(program: Path, environment: dict[str, st
     assert answer_zsh(program, environment, line).stdout.splitlines() == ["plain", completed, "_"]
 
 
-@pytest.mark.parametrize("line", ["kduel run debian-so", OPTION[0], "kduel list benchmarks pgb"])
-def test_nothing_is_offered_and_nothing_said_where_a_plug_in_does_not_load(
-    program: Path, environment: dict[str, str], tmp_path: Path, line: str
+@pytest.mark.parametrize(
+    ("line", "damaged"),
+    [
+        ("kduel run debian-so", True),
+        (OPTION[0], True),
+        ("kduel list benchmarks pgb", True),
+        ("kduel list nosuch x", False),
+        ("kduel nosuch x", False),
+    ],
+)
+def test_nothing_is_offered_and_nothing_said_where_the_line_is_wrong_or_a_plug_in_does_not_load(
+    program: Path, environment: dict[str, str], tmp_path: Path, line: str, damaged: bool
 ) -> None:
-    (tmp_path / "site/outside.py").write_text("raise RuntimeError('broken inside')")
+    if damaged:
+        (tmp_path / "site/outside.py").write_text("raise RuntimeError('broken inside')")
     done = answer_zsh(program, environment, line)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

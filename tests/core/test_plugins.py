@@ -38,6 +38,16 @@ def test_a_plugin_that_does_not_load_is_named(kduel, environment, tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
+def test_an_object_that_is_no_plug_in_is_named(kduel, tmp_path: Path):
+    info = tmp_path / "site/odd-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[kduel.report]\nodd = json:loads\n")
+    done = kduel("list", "formats")
+    assert done.returncode == 3
+    assert "'odd' (json:loads) has no name" in done.stderr
+
+
 def test_two_plugins_of_one_name_are_refused(kduel, tmp_path: Path):
     site = tmp_path / "site"
     info = site / "twin-1.0.dist-info"

@@ -41,13 +41,14 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 class WholeWords(ShellComplete):
     """Completion of `--option=value`: Click completes the value alone, and shells want the whole word.
 
-    Nothing is offered where a plug-in or the cache is damaged: a command says what is wrong, a half-written line need not.
+    Nothing is offered where the line is wrong, or a plug-in or the cache damaged: a command says so, a half-written line need
+    not.
     """
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         try:
             found = super().get_completions(args, incomplete)
-        except (KduelError, OSError):
+        except (KduelError, OSError, click.ClickException):
             return []
         option, equals, _ = incomplete.partition("=")
         if not equals or not option.startswith("-"):
@@ -80,11 +81,12 @@ class BashWords(WholeWords, BashComplete):
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
         """The item without what stands before bash's own word, quoted as the line quotes."""
-        value, line = str(item.value), os.environ["COMP_WORDS"]
+        value, quote = str(item.value), find_open_quote(os.environ["COMP_WORDS"])
         _, incomplete = self.get_completion_args()
-        breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
-        value = value.removeprefix(incomplete[: max(breaks, default=0)])
-        return f"{item.type},{quote_as(find_open_quote(line), value)}"
+        if not quote:
+            breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
+            value = value.removeprefix(incomplete[: max(breaks, default=0)])
+        return f"{item.type},{quote_as(quote, value)}"
 
 
 def quote_as(quote: str, value: str) -> str:

@@ -17,9 +17,9 @@ MARKS = ("lock.json", "import.json", "merge.json")
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def complete_paths(kind: str = "file") -> list[CompletionItem]:
-    """Tells the shell to complete file names by itself."""
-    return [CompletionItem("", type=kind)]
+def complete_paths(incomplete: str, kind: str = "file") -> list[CompletionItem]:
+    """Tell the shell to complete file names by itself."""
+    return [CompletionItem(incomplete, type=kind)]
 
 
 def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -27,7 +27,7 @@ def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -
     places = [*Path().iterdir(), *(RUNS.iterdir() if RUNS.is_dir() else ())]
     found = sorted(str(place) for place in places if any((place / mark).is_file() for mark in MARKS))
     matching = [CompletionItem(name) for name in found if name.startswith(incomplete) and name.isprintable()]
-    return matching or complete_paths("dir")
+    return matching or complete_paths(incomplete, "dir")
 
 
 def complete_contenders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -37,13 +37,13 @@ def complete_contenders(ctx: click.Context, param: click.Parameter, incomplete: 
     from kduel.core.progress import Progress
 
     if "/" in incomplete or incomplete.startswith((".", "~")):
-        return complete_paths()
+        return complete_paths(incomplete)
     found: set[str] = {"host"}
     for name, source in plugins("kernels").items():
         found |= {f"{name}:"} if source.accepts(f"{name}:1") else set()
         found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
     matching = sorted(name for name in found if name.startswith(incomplete))
-    return [CompletionItem(name) for name in matching] or complete_paths()
+    return [CompletionItem(name) for name in matching] or complete_paths(incomplete)
 
 
 def plugin_completer(kind: str) -> Completer:

@@ -3,38 +3,76 @@
 from __future__ import annotations
 
 from kduel.benchmarks import benchmark
+from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find_place
 from kduel.cli.shortage import shortage_warning
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
-from kduel.study.load import Study
+from kduel.store.rundir import EXACT
+from kduel.study.first_part import first_part, only_kernels
 
 
-def describe(study: Study, blocks: str, fleet: str = "") -> str:
-    """Contenders, steps with the seconds that they measure on a real CPU, and the time of all trials; `blocks` says how many
-    there are, `fleet` the kind of fleet on which they run at once, if any."""
+def describe(request: RunRequest) -> str:
+    """Place of the run, contenders, steps with the seconds that they measure on a real CPU, and the time of all trials.
+
+    Raises what the run raises before it fetches anything.
+    """
+    study = request.study
+    path, lock = find_place(request)
+    fleet = check_parts(request)
     machine = f"the machine {study.machine}" + (f" of the fleet {fleet}" if fleet else "")
     most = study.blocks.fixed or study.blocks.max
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
     width = max(len(step.label) for step in study.steps)
-    lines = [f"{len(study.names)} contenders, the first one is the baseline:"]
+    lines = [f"In {path}{f', where a run is: {describe_progress(path)}' if lock is not None else ''}."]
+    lines += [f"{len(study.names)} contenders, the first one is the baseline:"]
     lines += [f"  {contender.name}: {contender.kernel}" for contender in study.contenders]
     lines += ["", f"{plural(len(study.steps), 'step')} of a trial on {machine}; what decides:"]
     lines += [
-        f"  {step.label:{width}}  {duration(time):>7}  {', '.join(step.primary)}".rstrip()
+        f"  {step.label:{width}}  {duration(time):>7}  {', '.join(step.primary) or 'nothing: exploratory'}"
         for step, time in zip(study.steps, times, strict=True)
     ]
     trials = most * len(study.names)
     trial = sum(times) + (study.settle.seconds if study.settle.mode == "fixed" else 0)
+    blocks = describe_plan(study)
     lines += [
         "",
         *study.left_out,
-        *filter(None, [shortage_warning(study)]),
+        *filter(None, [shortage_warning(study), describe_exact_part(request) if lock is None else ""]),
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",
         "Nothing was fetched or booted: leave out --dry-run to begin.",
     ]
     return printable("\n".join(lines) + "\n")
+
+
+def check_parts(request: RunRequest) -> str:
+    """Kernels, settings and machines, as far as they are written; the kind of the fleet, if there is one. Raises InputError and
+    HostError."""
+    from kduel.kernels import find_source
+    from kduel.run.fleet.session import read_fleet_study
+    from kduel.run.prepare import read_study
+
+    for contender in request.study.contenders:
+        find_source(contender.kernel)
+    if isinstance(request.fleet, str) and request.fleet:
+        return read_fleet_study(request.study, request.fleet, request.origin)
+    read_study(request.study, request.origin)
+    return ""
+
+
+def describe_exact_part(request: RunRequest) -> str:
+    """The exact part, in words; empty where there is none."""
+    study = request.study
+    asked = request.exact_first if request.exact_first is not None else bool(study.about.exact_first)
+    by_default = request.exact_first is None and request.counts_by_default and study.machine == "qemu"
+    if not asked and not (by_default and not request.fleet and only_kernels(study)):
+        return ""
+    part = first_part(study)
+    when = "First" if asked else "Where KVM does not work,"
+    steps = f"{plural(len(part.steps), 'step')} of the suite {part.about.name} are counted exactly"
+    left_out = "" if asked else "; --no-exact-first leaves that out"
+    return f"{when} {steps} before anything is timed, in the directory {EXACT} of the run{left_out}."
 
 
 def seconds_of(name: str, parameters: dict[str, object]) -> float:

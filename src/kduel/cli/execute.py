@@ -64,23 +64,13 @@ def carry_out(request: RunRequest) -> None:
     from kduel.core.cache import Cache
     from kduel.core.progress import UniqueMessages
     from kduel.machines import Means
-    from kduel.store.identity import check_same_study, same_study
-    from kduel.store.run_lock import refuse_second
-    from kduel.store.rundir import RunDir, check_free
+    from kduel.store.identity import same_study
 
     study = request.study
-    if request.exact_first or (request.exact_first is None and study.about.exact_first):
-        first_part(study)  # What cannot have an exact part is refused before anything is fetched.
     terminal = Terminal(request.quiet)
     give_up = partial(should_give_up, choose_action(request.futility, request.quiet), terminal)
-    path = request.out or default_out(study)
-    with suppress(FileNotFoundError):
-        path.stat()  # What cannot be a path is refused before anything is fetched.
-    refuse_second(path)  # Again when it is held: two may begin at the same time.
-    lock = RunDir.open(path).lock(prepared=False) if (path / "lock.json").is_file() else None
-    seed = request.seed if lock is None else check_seed(lock, path, request.seed)
-    if not request.fleet:
-        check_same_study(lock, study, path) if lock is not None else check_free(path)
+    path, lock = find_place(request)
+    seed = request.seed if lock is None else lock.seed
     if lock is not None and lock.contenders != study.contenders:
         lock = None
     if lock is not None and has_report(path) and same_study(lock, study) and not os.access(path, os.W_OK):
@@ -90,10 +80,6 @@ def carry_out(request: RunRequest) -> None:
     fleet = request.fleet or (lock.fleet if lock is not None else None)
     with explain_interruption(path):
         if fleet:
-            if request.exact_first:
-                raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")
-            if request.offline:
-                raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
             run_on_fleet(
                 study, fleet, path, request.origin, partial(choose_seed, seed), terminal, partial(give_up, path)
             )
@@ -101,6 +87,33 @@ def carry_out(request: RunRequest) -> None:
             means = Means(cache=Cache(progress=terminal), progress=UniqueMessages(terminal), offline=request.offline)
             run_on_one_machine(request, path, lock, seed, terminal, partial(give_up, path), **means)
         write_up(path, request.fail_on, notify=request.notify)
+
+
+def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
+    """The run's directory, and the lock of the run that goes on there. What cannot be is refused here, before anything is
+    fetched. Raises InputError, HeldError, HostError."""
+    from kduel.store.identity import check_same_study
+    from kduel.store.run_lock import refuse_second
+    from kduel.store.rundir import RunDir, check_free
+
+    study = request.study
+    if request.exact_first or (request.exact_first is None and study.about.exact_first):
+        first_part(study)
+    path = request.out or default_out(study)
+    with suppress(FileNotFoundError):
+        path.stat()
+    refuse_second(path)  # Again when it is held: two may begin at the same time.
+    lock = RunDir.open(path).lock(prepared=False) if (path / "lock.json").is_file() else None
+    if lock is not None:
+        check_seed(lock, path, request.seed)
+    if not request.fleet:
+        check_same_study(lock, study, path) if lock is not None else check_free(path)
+    if request.fleet or (lock is not None and lock.fleet):
+        if request.exact_first:
+            raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")
+        if request.offline:
+            raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
+    return path, lock
 
 
 def run_on_one_machine(
@@ -243,11 +256,10 @@ def is_unfinished(path: Path, study: Study) -> bool:
     return same_study(RunDir.open(path).lock(prepared=False), study)
 
 
-def check_seed(lock: Lock, path: Path, seed: int | None) -> int:
-    """The seed of the run that is there. Raises InputError where another one was requested."""
+def check_seed(lock: Lock, path: Path, seed: int | None) -> None:
+    """Raises InputError where another seed was requested than that of the run that is there."""
     if seed not in (None, lock.seed):
         raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
-    return lock.seed
 
 
 def describe_plan(study: Study) -> str:

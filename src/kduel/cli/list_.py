@@ -25,8 +25,9 @@ KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "for
 
 
 def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    """The names of the kind that stands before them."""
-    return matching_items((entry["name"] for entry in list_kind(ctx.params["what"])), incomplete)
+    """The names of the kind that stands before them, if it is one."""
+    what = ctx.params.get("what")
+    return matching_items((entry["name"] for entry in list_kind(what)) if what else (), incomplete)
 
 
 @click.command("list")

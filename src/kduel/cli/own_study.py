@@ -164,6 +164,8 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
     except ValueError as error:
         raise InputError(f"--command {line!r}: {error}", "Check its quotes.") from error
     line, files = line.strip(), ""
+    if words and words[0].startswith(("./", "../")) and not Path(words[0]).is_file():
+        raise InputError(f"--command {printable(line)!r}: there is no file {printable(words[0])}", "Check the path.")
     if words and "/" in words[0] and line.startswith(words[0]) and Path(words[0]).is_file():
         program = Path(words[0])
         line = shlex.quote(program.name) + line[len(words[0]) :]

@@ -8,7 +8,7 @@ import click
 
 from kduel.cli.advice import advise_in_words
 from kduel.cli.exact_first import exact_first_option
-from kduel.cli.execute import RunRequest, carry_out, describe_plan
+from kduel.cli.execute import RunRequest, carry_out
 from kduel.cli.futility import Choice, futility_option
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
@@ -174,26 +174,6 @@ def command(
         delta=delta,
         single=single,
     )
-    if dry_run:
-        from kduel.cli.dry_run import describe
-        from kduel.kernels import find_source
-        from kduel.store.rundir import check_free
-
-        if out and out.exists() and not out.is_dir():
-            check_free(out)
-        for contender in study.contenders:
-            find_source(contender.kernel)
-        kind = ""
-        if fleet:
-            from kduel.run.fleet.session import read_fleet_study
-
-            kind = read_fleet_study(study, fleet, origin)
-        else:
-            from kduel.run.prepare import read_study
-
-            read_study(study, origin)
-        click.echo(describe(study, describe_plan(study), kind), nl=False)
-        return
     request = RunRequest(
         study=study,
         out=out,
@@ -208,4 +188,9 @@ def command(
         counts_by_default=not (is_file or aa or machine or own),
         fleet=fleet,
     )
-    carry_out(request)
+    if dry_run:
+        from kduel.cli.dry_run import describe
+
+        click.echo(describe(request), nl=False)
+    else:
+        carry_out(request)

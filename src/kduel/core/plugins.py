@@ -83,6 +83,11 @@ def plugins(kind: str) -> dict[str, Any]:
                 f"the plug-in {entry.name!r} ({entry.value}) does not load: {error}",
                 "Repair or uninstall the package that offers it.",
             ) from error
+        if not isinstance(getattr(plugin, "name", None), str):
+            raise HostError(
+                f"the plug-in {entry.name!r} ({entry.value}) has no name: it is no plug-in of {entry.group}",
+                "Repair or uninstall the package that offers it.",
+            )
         if found.get(plugin.name, plugin) is not plugin:
             raise HostError(
                 f"two plug-ins are called {plugin.name!r} ({entry.value} is the second one)",

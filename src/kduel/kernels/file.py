@@ -41,6 +41,7 @@ class ImageFile(KernelSource):
             raise InputError(f"there is no file {spec}", "Check the path.")
         if not path.is_file():
             raise InputError(f"{spec} is no regular file, so no kernel", "Give a vmlinuz, bzImage or Image.")
+        identify(path)
 
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

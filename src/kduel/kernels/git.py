@@ -19,12 +19,11 @@ class Git(FromSource):
     prefix = "git:"
     summary = "git:DIR#REF[,arch=A][,config=C]: built on this host from a commit, a tag or a branch"
 
+    def check_place(self, place: str) -> None:
+        find_commit(place)
+
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
-        directory, _, revision = place.partition("#")
-        top = Path(directory).expanduser().resolve()
-        if not top.is_dir():
-            raise InputError(f"there is no directory {directory}", "Check the path after git:.")
-        commit = self._commit(top, revision or "HEAD")
+        top, commit = find_commit(place)
 
         def extract(into: Path) -> None:
             command = ["git", "-C", str(top), "archive", "--format=tar", commit]
@@ -37,26 +36,34 @@ class Git(FromSource):
                 raise InputError(f"git archive failed for {commit[:12]} in {top}", "Check the tree with git fsck.")
 
         tree = unpack_tree(f"git-{commit}", extract, cache=cache)
-        facts = {"source": "git", "path": str(top), "commit": commit, "revision": revision or "HEAD"}
+        revision = place.partition("#")[2] or "HEAD"
+        facts = {"source": "git", "path": str(top), "commit": commit, "revision": revision}
         return SourceTree(
             tree=tree, identity=commit, version=read_version(tree), exact=f"{self.prefix}{top}#{commit}", facts=facts
         )
 
-    @staticmethod
-    def _commit(top: Path, revision: str) -> str:
-        command = ["git", "-C", str(top), "rev-parse", "--verify", "--quiet", "--end-of-options"]
-        try:
-            done = subprocess.run(
-                [*command, f"{revision}^{{commit}}"], capture_output=True, text=True, errors="replace", check=False
-            )
-        except OSError as error:
-            raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
-        words = done.stdout.split()
-        if done.returncode or not words:
-            raise InputError(
-                f"{top} has no commit {revision!r}", "Give a commit, a tag or a branch of a git tree: git:DIR#REF."
-            )
-        return words[-1]
+
+def find_commit(place: str) -> tuple[Path, str]:
+    """The tree and the commit that DIR#REF means. Raises InputError, and HostError where git cannot be run."""
+    directory, _, revision = place.partition("#")
+    top = Path(directory).expanduser().resolve()
+    if not top.is_dir():
+        raise InputError(f"there is no directory {directory}", "Check the path after git:.")
+    command = ["git", "-C", str(top), "rev-parse", "--verify", "--quiet", "--end-of-options"]
+    try:
+        done = subprocess.run(
+            [*command, f"{revision or 'HEAD'}^{{commit}}"],
+            capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
+    except OSError as error:
+        raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
+    words = done.stdout.split()
+    if done.returncode or not words:
+        raise InputError(
+            f"{top} has no commit {revision or 'HEAD'!r}",
+            "Give a commit, a tag or a branch of a git tree: git:DIR#REF.",
+        )
+    return top, words[-1]
 
 
 PLUGIN = Git()

@@ -19,15 +19,11 @@ class SourceArchive(FromSource):
     prefix = "source:"
     summary = "source:FILE.tar.xz[,arch=A][,config=C]: built on this host from a source archive"
 
+    def check_place(self, place: str) -> None:
+        find_archive(place)
+
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
-        path = Path(place).expanduser().resolve()
-        if path.is_dir():
-            raise InputError(
-                f"{place} is a directory, not a source archive",
-                f"For a git tree give git:{place}#REF, for a tree that was built tree:{place}.",
-            )
-        if not path.is_file():
-            raise InputError(f"there is no file {place}", "Check the path after source:.")
+        path = find_archive(place)
         try:
             digest = sha256_of(path)
         except OSError as error:
@@ -42,6 +38,19 @@ class SourceArchive(FromSource):
         return SourceTree(
             tree=tree, identity=digest, version=read_version(tree), exact=f"{self.prefix}{path}", facts=facts
         )
+
+
+def find_archive(place: str) -> Path:
+    """The archive's file. Raises InputError where there is none."""
+    path = Path(place).expanduser().resolve()
+    if path.is_dir():
+        raise InputError(
+            f"{place} is a directory, not a source archive",
+            f"For a git tree give git:{place}#REF, for a tree that was built tree:{place}.",
+        )
+    if not path.is_file():
+        raise InputError(f"there is no file {place}", "Check the path after source:.")
+    return path
 
 
 PLUGIN = SourceArchive()

@@ -42,10 +42,13 @@ class Tree(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith(PREFIX)
 
+    def check_spec(self, spec: str) -> None:
+        read_built_tree(tree_of(spec))
+
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
-        tree = Path(spec.removeprefix(PREFIX)).expanduser().resolve()
+        tree = tree_of(spec)
         config, image, release = read_built_tree(tree)
         architecture = identify(image).architecture
         files = [] if modules else module_files(tree, config)
@@ -80,6 +83,11 @@ class Tree(KernelSource):
             vmlinux=vmlinux if vmlinux.exists() else None,
             modules=modules_directory(modules, release) if modules else kernel.modules,
         )
+
+
+def tree_of(spec: str) -> Path:
+    """The directory that a specification names."""
+    return Path(spec.removeprefix(PREFIX)).expanduser().resolve()
 
 
 def read_built_tree(tree: Path) -> tuple[str, Path, str]:

@@ -78,8 +78,11 @@ class FromSource(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith(self.prefix)
 
+    def check_place(self, place: str) -> None:
+        """Raise InputError where `place` (what follows the prefix) is no source, as far as that is seen at once."""
+
     def check_spec(self, spec: str) -> None:
-        read_recipe(spec)
+        self.check_place(read_recipe(spec)[0].removeprefix(self.prefix))
 
     def plan(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

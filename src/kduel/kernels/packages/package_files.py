@@ -32,14 +32,20 @@ class PackageFiles(KernelSource):
     def accepts(self, spec: str) -> bool:
         return all(part.endswith(self.ending) for part in spec.split(","))
 
+    def check_spec(self, spec: str) -> None:
+        for package in self.packages(spec):
+            if not package.is_file():
+                raise InputError(f"there is no file {package}", "Check the path; several are separated by commas.")
+
+    def packages(self, spec: str) -> list[Path]:
+        """The files that a specification names."""
+        given = spec.removeprefix(f"{self.name}:")
+        return [Path(part) for part in ([given] if Path(given).exists() else given.split(","))]
+
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
-        given = spec.removeprefix(f"{self.name}:")
-        packages = [Path(part) for part in ([given] if Path(given).exists() else given.split(","))]
-        for package in packages:
-            if not package.is_file():
-                raise InputError(f"there is no file {package}", "Check the path; several are separated by commas.")
+        packages = self.packages(spec)
         try:
             digests = [sha256_of(package) for package in packages]
         except OSError as error:
