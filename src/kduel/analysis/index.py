@@ -329,6 +329,7 @@ def run_query(path: Path, question: str) -> Answer:
     if not path.is_file():
         raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
     with open_index(path) as connection:
+        only_read = OnlyRead()
         connection.set_authorizer(only_read)
         # Called now and then, it lets a signal end a query that would not end by itself.
         connection.set_progress_handler(lambda: 0, 1_000_000)
@@ -336,6 +337,8 @@ def run_query(path: Path, question: str) -> Answer:
             cursor = connection.execute(QUESTIONS.get(question, question))
             rows = cursor.fetchmany(MOST_ROWS + 1)
         except (sqlite3.DatabaseError, sqlite3.Warning) as error:
+            if only_read.is_interruption(error):
+                raise KeyboardInterrupt from error
             raise InputError(f"the question {shorten(question, 60)!r}: {error}", remedy_of(error)) from error
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")
@@ -362,9 +365,22 @@ def remedy_of(error: Exception) -> str:
 READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 
 
-def only_read(action: int, *_: str | None) -> int:
+class OnlyRead:
     """An authorizer: a query selects, and does nothing else, such as attaching (and creating) another file."""
-    return sqlite3.SQLITE_OK if action in READS else sqlite3.SQLITE_DENY
+
+    denied = False
+
+    def __call__(self, action: int, *_: str | None) -> int:
+        if action in READS:
+            return sqlite3.SQLITE_OK
+        self.denied = True
+        return sqlite3.SQLITE_DENY
+
+    def is_interruption(self, error: sqlite3.Error | sqlite3.Warning) -> bool:
+        """True for what sqlite3 raises where a signal's exception left a callback: it keeps nothing of the exception, and
+        a progress handler that fails interrupts the query, an authorizer that fails denies it."""
+        code = getattr(error, "sqlite_errorcode", None)
+        return code == sqlite3.SQLITE_INTERRUPT or (code == sqlite3.SQLITE_AUTH and not self.denied)
 
 
 def json_value(value: object) -> str | int | float | None:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -211,6 +212,34 @@ def test_an_answer_is_never_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(run_query(path, "SELECT * FROM value").rows) == 24
     with pytest.raises(InputError, match="more than 24 rows"):
         run_query(path, "SELECT * FROM value UNION ALL SELECT * FROM value LIMIT 25")
+
+
+class Signalled:
+    """Stands for READS: a signal arrives while SQLite asks what a question may do, where Python drops exceptions."""
+
+    def __contains__(self, _action: int) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_question_is_not_called_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's callbacks turned the interruption into "interrupted" and "not authorized", with the status of wrong SQL."""
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):  # The question has no end.
+            run_query(path, "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    monkeypatch.setattr("kduel.analysis.index.READS", Signalled())
+    with pytest.raises(KeyboardInterrupt):
+        run_query(path, "runs")
 
 
 @pytest.mark.slow
