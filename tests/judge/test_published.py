@@ -66,6 +66,48 @@ def test_one_instruction_more_is_found_and_named(run: Path, published: Path):
     assert done.exit_code == 1 and difference in done.stdout
 
 
+def test_a_difference_behind_the_last_digit_shown_is_shown(run: Path, published: Path):
+    """Both values were shown as 378.26."""
+
+    def change(document: dict[str, Any]) -> None:
+        metric = document["metrics"][0]
+        metric["values"][metric["contender"]][0] += 1e-6
+
+    edit(published, change)
+    (difference,) = compare_published(run, published).changes
+    here, there = difference.rpartition(": ")[2].split(", ")
+    assert here.removesuffix(" here") != there.removesuffix(" there")
+
+
+@pytest.mark.parametrize("place", ["", "exact"])
+def test_contenders_that_only_the_metrics_have_are_named(run: Path, published: Path, place: str):
+    """A traceback, KeyError."""
+
+    def change(document: dict[str, Any]) -> None:
+        if place:
+            document[place] = json.loads(json.dumps(document))
+        (document[place] if place else document)["contenders"].pop()
+
+    name = json.loads(published.read_bytes())["contenders"][-1]["name"]
+    edit(published, change)
+    with pytest.raises(InputError) as found:
+        compare_published(run, published)
+    assert all(word in found.value.message for word in (str(published), place, "contenders", name))
+    assert found.value.remedy
+
+
+@pytest.mark.parametrize("schema", [0, 99])
+def test_a_schema_of_another_version_is_refused(run: Path, published: Path, schema: int):
+    edit(published, lambda document: document.update(schema=schema))
+    with pytest.raises(InputError, match=f"schema {schema}"):
+        compare_published(run, published)
+
+
+def test_the_first_schema_has_the_same_counts(run: Path, published: Path):
+    edit(published, lambda document: document.update(schema=1))
+    assert not compare_published(run, published).changes
+
+
 def test_counts_that_the_run_lacks_are_no_agreement(run: Path, published: Path):
     def change(document: dict[str, Any]) -> None:
         document["metrics"].append({**document["metrics"][0], "benchmark": "another"})

@@ -10,9 +10,10 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.format import amount
-from kduel.core.results import Results
+from kduel.core.results import SCHEMA, Results
 from kduel.core.text import plural, visible
 from kduel.core.untrusted import read_whole
+from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
 from kduel.store.integrity import Integrity
 
@@ -20,6 +21,7 @@ SAME = ("qemu", "cpu", "cpus", "memory_mib", "layouts")
 """Facts of the machine on which counts depend."""
 LARGEST = 1 << 30
 """Bytes that a compressed file may have in it."""
+GIVE = "Give a run's results.json as KDuel wrote it."
 MOST_NAMED = 20
 """Counts that are named where they differ."""
 
@@ -48,8 +50,9 @@ def compare_published(run: Path, published: Path) -> Integrity:
         raise nothing_common(run, published, mine, others)
     wrong = [one for one in common if mine[one] != others[one]]
     changes = [
-        f"{one.benchmark}, {one.metric}, {one.condition}: {amount(mine[one])} here, {amount(others[one])} there"
+        f"{one.benchmark}, {one.metric}, {one.condition}: {here} here, {there} there"
         for one in wrong[:MOST_NAMED]
+        for here, there in [unlike(mine[one], others[one])]
     ]
     if len(wrong) > MOST_NAMED:
         changes.append(f"and {len(wrong) - MOST_NAMED} more")
@@ -59,6 +62,12 @@ def compare_published(run: Path, published: Path) -> Integrity:
     lacking = sum(one.kernel in kernels and one not in mine for one in others)
     notes = [f"{plural(lacking, 'published count')} of these kernels not in this run"] if lacking else []
     return Integrity(checked=len(common), changes=changes, notes=notes)
+
+
+def unlike(here: float, there: float) -> tuple[str, str]:
+    """Two different values as texts that differ."""
+    short = amount(here), amount(there)
+    return short if short[0] != short[1] else (repr(here), repr(there))
 
 
 def nothing_common(run: Path, published: Path, mine: dict[Count, float], others: dict[Count, float]) -> InputError:
@@ -77,16 +86,30 @@ def nothing_common(run: Path, published: Path, mine: dict[Count, float], others:
 
 
 def read_results(path: Path) -> Results:
-    """Raises InputError for what is no results.json."""
+    """Raises InputError for what is no results.json that this version reads."""
     try:
         data = read_whole(path)
         if path.suffix == ".xz":
             data = lzma.LZMADecompressor().decompress(data, LARGEST)
-        return msgspec.json.decode(data, type=Results)
+        found = msgspec.json.decode(data, type=Results)
     except (OSError, ValueError, RecursionError, lzma.LZMAError) as error:
+        raise InputError(f"{path} cannot be read as results: {visible(error, 200)}", GIVE) from error
+    if not 1 <= found.schema <= SCHEMA:
         raise InputError(
-            f"{path} cannot be read as results: {visible(error, 200)}", "Give a run's results.json."
-        ) from error
+            f"{path} has schema {found.schema}; this is {full_version()}, which reads schema 1 to {SCHEMA}",
+            "Install the version that wrote it.",
+        )
+    check_contenders(found, f"{path}: ")
+    return found
+
+
+def check_contenders(results: Results, where: str) -> None:
+    """Raises InputError where a metric, of the run or of its exact part, has a contender that the run has not."""
+    named = {name for one in results.metrics for name in (one.baseline, one.contender, *one.values)}
+    if lacking := sorted(named - {one.name for one in results.contenders}):
+        raise InputError(f"{where}contenders lacks {visible(lacking[0], 60)!r}, which metrics has", GIVE)
+    if results.exact is not None:
+        check_contenders(results.exact, f"{where}exact.")
 
 
 def counts(results: Results, path: Path) -> dict[Count, float]:
