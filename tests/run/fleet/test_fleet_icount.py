@@ -32,7 +32,7 @@ workers = 1
 mode = "fixed"
 seconds = 0
 [blocks]
-fixed = 1
+fixed = 2
 [[benchmark]]
 use = "kbench"
 mode = "exact"
@@ -42,7 +42,7 @@ primary = ["instructions"]
 """
 
 
-NODES = 2
+NODES, BLOCKS = 2, 2
 Values = dict[tuple[str, str], dict[str, list[float]]]
 
 
@@ -96,6 +96,6 @@ def test_the_nodes_of_a_cluster_count_what_one_worker_does(
     cluster: Cluster, study: Path, by_one: Values, tmp_path: Path
 ) -> None:
     assert counted(study, tmp_path / "run", f"slurm:nodes={NODES},exclusive=false,poll=0.5") == by_one
-    trials = {f"n{number}": 1 for number in range(1, NODES + 1)}
+    trials = {f"n{number}": 2 * BLOCKS // NODES for number in range(1, NODES + 1)}
     assert Counter(one["member"] for one in records(tmp_path / "run")) == trials
     assert cluster.ask("squeue", "-h") == ""
