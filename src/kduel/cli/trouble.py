@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from kduel.core.errors import HostError, InputError, KduelError
+from kduel.core.errors import HostError, InputError, KduelError, unusable_path
 from kduel.core.toml import shorten
 
 NOT_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ, errno.ENOTDIR}
@@ -35,7 +35,7 @@ def as_user_error(error: BaseException) -> KduelError | None:
     where = shorten(error.filename) if error.filename is not None else "a file"
     reason = error.strerror or str(error)
     if error.errno in NOT_A_PATH:
-        return InputError(f"{where} cannot be used: {reason}", "Give another path.")
+        return unusable_path(where, reason)
     return HostError(
         f"{where} cannot be used: {reason}",
         "Free some space, correct the permissions, or give another place; what is measured is kept, and `kduel resume RUN` "

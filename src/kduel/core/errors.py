@@ -61,6 +61,11 @@ def cannot_read(path: object, error: OSError, remedy: str) -> InputError:
     return InputError(message, remedy)
 
 
+def unusable_path(path: object, reason: str) -> InputError:
+    """Error about a path that leads nowhere, whatever is on the disk."""
+    return InputError(f"{path} cannot be used: {reason}", "Give another path.")
+
+
 @contextmanager
 def os_errors(what: str, remedy: str) -> Iterator[None]:
     """Turn an OSError into a HostError with `what` failed, the system's reason, and a remedy."""

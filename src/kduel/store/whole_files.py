@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from kduel.core.errors import InputError, os_errors
+from kduel.core.errors import InputError, os_errors, unusable_path
 from kduel.core.temporary import ordinary_mode
 
 SYNCS = 16
@@ -27,15 +27,23 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
-    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
+    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`. A path below
+    a file is no fault of the disk, and an InputError.
     """
     try:
         yield
     except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.EEXIST) and is_below_file(where):
+            raise unusable_path(where, os.strerror(errno.ENOTDIR)) from error
         elsewhere = is_elsewhere(error.filename, where)
         place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
         with os_errors(place, remedy):
             raise
+
+
+def is_below_file(path: Path) -> bool:
+    """True if a part of the way to `path` is a file."""
+    return not next(above for above in path.absolute().parents if above.exists()).is_dir()
 
 
 def is_elsewhere(name: object, where: Path) -> bool:

@@ -17,6 +17,7 @@ from kduel.core.errors import InputError
 from kduel.core.samples import within_reason
 from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, read
+from kduel.store.rundir import check_free
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value"
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -33,6 +34,19 @@ def refused(tmp_path: Path, data: bytes | str, name: str = "values.csv", **how: 
     assert caught.value.remedy, "an error says what to do"
     assert caught.value.exit_status == 2
     return caught.value
+
+
+@pytest.mark.parametrize("place", ["values.csv/run", "values.csv/deep/run"])
+def test_a_run_cannot_be_below_a_file(tmp_path: Path, place: str) -> None:
+    """It was called a full disk, with another status and other words than `kduel run` has."""
+    path = tmp_path / "values.csv"
+    path.write_text("\n".join([HEADER, *GOOD]) + "\n")
+    with pytest.raises(InputError) as imported:
+        bring_in([Source(path)], tmp_path / place)
+    with pytest.raises(InputError) as checked:
+        check_free(tmp_path / place)
+    assert str(imported.value) == str(checked.value)
+    assert str(tmp_path / place) in imported.value.message and "Not a directory" in imported.value.message
 
 
 def with_line(line: str, *, header: str = HEADER) -> str:

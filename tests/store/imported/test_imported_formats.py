@@ -320,7 +320,8 @@ def test_wide_tables_of_one_contender_each_are_named_by_the_user(tmp_path: Path)
         ("trial,run,old,new\n1,1,2,3\n", "both number trials"),
         ("trial,old,old\n1,2,3\n", "named twice"),
         ("contender,trial,unit,time\nold,1,s,2\n", "column 'unit'"),
-        ("contender,trial,time [s: faster]\nold,1,2\n", "better is 'faster'"),
+        ("trial,better,old,new\n1,faster,2,3\n", "line 2: better is 'faster'"),
+        ("contender,trial,time [s: faster]\nold,1,2\n", "wide.csv, line 1: the column 'time [s: faster]'"),
     ],
 )
 def test_a_bad_wide_table_is_refused(text: str, said: str, tmp_path: Path) -> None:

@@ -81,8 +81,10 @@ class Wide(ForeignFormat):
                         f"{location_text(path, line)}: a contender, benchmark or metric has no name", "Name it."
                     )
                 if better not in SIDES:
+                    where, column = (1, f" the column {name[:60]!r}:") if by_metric else (line, "")
                     raise InputError(
-                        f"{location_text(path, line)}: better is {better!r}", f"It is {', '.join(SIDES)}."
+                        f"{location_text(path, where)}:{column} better is {better[:60]!r}",
+                        f"It is {', '.join(SIDES)}.",
                     )
                 yield ForeignRow(
                     arm,
