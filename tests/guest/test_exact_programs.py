@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -43,15 +45,20 @@ def test_programs_are_built_for_aarch64_too(program: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_source_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_source_is_another_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zig_cache: Callable[[str], AbstractContextManager[Path]]
+) -> None:
     monkeypatch.setattr(programs, "SOURCES", tmp_path / "sources")
     (tmp_path / "sources").mkdir()
     source = tmp_path / "sources" / "answer.c"
     source.write_text("int main(void) { return 3; }\n")
     before = programs.recipe("answer").entry
     source.write_text("int main(void) { return 4; }\n")
-    assert programs.recipe("answer").entry != before
-    assert subprocess.run([programs.build("answer", cache=Cache(tmp_path / "cache"))], check=False).returncode == 4
+    changed = programs.recipe("answer")
+    assert changed.entry != before
+    with zig_cache(changed.flags[1]) as cache:
+        programs.compile_into(changed, tmp_path, zig_cache=cache)
+    assert subprocess.run([tmp_path / changed.product], check=False).returncode == 4
 
 
 def test_what_does_not_compile_is_told_with_the_compilers_words(

@@ -7,6 +7,7 @@ import lzma
 import platform
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,11 @@ def sections(place: Path, name: str, data: bytes, readelf: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", sorted({one.flags[1] for one in programs.ready_made()}))
 def test_compiled_again_they_are_the_same(
-    tmp_path: Path, target: str, need: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    target: str,
+    need: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    zig_cache: Callable[[str], AbstractContextManager[Path]],
 ) -> None:
     """In a cache of their own, and whatever the caller's environment says to compilers."""
     readelf = need("readelf")
@@ -44,7 +49,8 @@ def test_compiled_again_they_are_the_same(
     for one in programs.ready_made():
         if one.flags[1] != target:
             continue
-        programs.compile_into(one, tmp_path, zig_cache=tmp_path / "zig")
+        with zig_cache(target) as cache:
+            programs.compile_into(one, tmp_path, zig_cache=cache)
         again = (tmp_path / one.product).read_bytes()
         shipped = lzma.decompress((programs.BUILT / f"{one.entry}.xz").read_bytes())
         if again != shipped:
