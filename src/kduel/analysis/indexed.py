@@ -8,10 +8,11 @@ from pathlib import Path
 
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import columns_of
-from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of, moment
+from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of
 from kduel.analysis.index import open_index, run_query
 from kduel.analysis.machine_name import separation_notes
 from kduel.core.errors import InputError, KduelError
+from kduel.core.validation import moment
 
 POINTS = """
 SELECT run.path, run.measured, point.machine, point.contender, point.benchmark || '/' || point.metric, point.unit,

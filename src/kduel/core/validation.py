@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import re
 import typing
+from datetime import UTC, datetime
 
 import msgspec
 
 from kduel.core.text import did_you_mean
+
+
+def moment(when: str) -> datetime | None:
+    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
+    try:
+        found = datetime.fromisoformat(when)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
 
 WORDS = {
     "int": "a whole number",

@@ -120,6 +120,9 @@ def test_conditions_become_environments(tmp_path: Path) -> None:
         ("[contenders.stranger]\nrelease = '1'", "stranger"),
         ("[contenders.old\n", "line 1"),
         ("[contenders.old]\n[other]\n", "other"),
+        ("[contenders.old]\nconditions.date = 'yesterday'", "old.conditions.date is 'yesterday'"),
+        ("[contenders.new]\nconditions.date = '26.12.2025'", "new.conditions.date is '26.12.2025'"),
+        ("[contenders.old]\ndate = '2025-12-26'", "contenders.old has a date"),
     ],
 )
 def test_bad_conditions_are_errors(tmp_path: Path, text: str, said: str) -> None:

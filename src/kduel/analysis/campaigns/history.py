@@ -6,7 +6,7 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import LevelChange, change_points
 from kduel.analysis.machine_name import UNKNOWN, machine_name, separation_notes
 from kduel.core.errors import InputError
+from kduel.core.validation import moment
 from kduel.store.rundir import EXPLAIN, MARKS, MERGED
 
 DEEPEST = 4
@@ -169,15 +170,6 @@ def line_of(
         steps=steps,
         told=[told(points[step.index - 1].run, points[step.index].run) for step in steps],
     )
-
-
-def moment(when: str) -> datetime | None:
-    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
-    try:
-        found = datetime.fromisoformat(when)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:

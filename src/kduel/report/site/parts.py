@@ -7,9 +7,10 @@ import math
 
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.history import MetricSeries, moment
+from kduel.analysis.campaigns.history import MetricSeries
 from kduel.core.format import amount
 from kduel.core.text import visible
+from kduel.core.validation import moment
 from kduel.report.campaigns.history import change
 from kduel.study.plan import slug
 
