@@ -189,6 +189,9 @@ def test_commands_are_code_in_markdown_too_and_nothing_else_is_markup() -> None:
     assert mark_code("a`b <i> c`d") == "a&#96;b &lt;i&gt; c&#96;d"
     # Mentions of people and issues are looked for in the text that Markdown has become.
     assert mark_code("@you, #1") == "@&#8203;you, \\#&#8203;1"
+    assert mark_code(":smile: [vulnerability:3] *iteration:1 12:30:45") == (
+        ":&#8203;smile: \\[&#8203;vulnerability:3\\] \\*&#8203;iteration:1 12:30:45"
+    )
     assert mark_code("http://a www.b GH-12 !3 %v1 12 %") == (
         "http:&#8203;//a www&#8203;.b GH&#8203;-12 \\!&#8203;3 %&#8203;v1 12 %"
     )

@@ -21,9 +21,11 @@ from kduel.report.content.tails import bound_lines, tail_lines
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "`": "&#96;", "$": "&#36;", "@": "@"}
-REFERENCE = re.compile(r"[@~%](?=\w)|[#!&$](?=\d)|:(?=//)|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
-"""What begins a link or mentions somebody, an issue, a merge request, an epic, a label, a milestone or a snippet: GitHub and
-GitLab look for it in what Markdown has become."""
+REFERENCE = re.compile(
+    r"[@~%](?=\w)|[#!&$](?=\d)|:(?=//)|\bwww(?=\.)|\bGH(?=-\d)|[\[*](?=\w+:)|:(?=[\w+-]*[a-z][\w+-]*:)", re.IGNORECASE
+)
+"""What begins a link or an emoji, or mentions somebody, an issue, a merge request, an epic, a label, a milestone, a snippet, a
+vulnerability or an iteration: GitHub and GitLab look for it in what Markdown has become."""
 APART = "\u200b"
 """A space without width, which keeps it from being one."""
 
