@@ -15,6 +15,9 @@ from kduel.core.text import plural
 if TYPE_CHECKING:
     from kduel.store.integrity import Integrity
 
+REMEDY = "Restore the run from a copy, remove what was added, or measure again.\n"
+"""For raw files: a line about a derived one names its own."""
+
 
 @click.command("verify")
 @run_argument
@@ -65,11 +68,12 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
             found = verify(opened)
             if opened.exact_part is not None:
                 found = found.together(verify(RunDir.find(opened.exact_part)), EXACT)
+        raw = found
         found = with_results(found, run)
     except InputError as error:
         # A damaged document is the answer to the question, not a wrong question.
-        found = of_error(error)
-    text = as_text(found, what)
+        raw = found = of_error(error)
+    text = as_text(found, what) + (REMEDY if raw.changes else "")
     if against is not None:
         from kduel.judge.published import compare_published
 
