@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
-from kduel.core.results import Results
+from kduel.core.results import Results, stated_dates
 from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shorten
 
@@ -255,7 +255,7 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
             name, stamp, study.name, study.title, results.machine.kind, started, study.imported, study.seed, study.kduel,
             study.delta, study.alpha, len(results.blocks), len(results.trials),
             sum(trial.status == "void" for trial in results.trials), bool(study.parts),
-            stated_date(results) if study.imported else started,
+            next(iter(stated_dates(results)), None) if study.imported else started,
         ),
     )  # fmt: skip
     run = cursor.lastrowid
@@ -277,15 +277,6 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
     )
     connection.executemany("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?)", values(run, results))
     connection.executemany("INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", points(run, results))
-
-
-def stated_date(results: Results) -> str | None:
-    """Date of measurement of imported values, as their conditions state; None where they do not."""
-    for environment in results.environment.values():
-        conditions = environment.get("conditions")
-        if isinstance(conditions, dict) and conditions.get("date"):
-            return str(conditions["date"])
-    return None
 
 
 def points(run: int | None, results: Results) -> Iterator[tuple[int | str | float | None, ...]]:

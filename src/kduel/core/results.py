@@ -216,3 +216,9 @@ class Results(Struct, kw_only=True):
         """The metrics that decide: the primary ones, or all where the study declared none; of a study with factors the effects."""
         judged = [one.result for one in self.effects] or self.metrics
         return [metric for metric in judged if metric.role == "primary"] or judged
+
+
+def stated_dates(results: Results) -> list[str]:
+    """Dates of measurement of imported values, of each contender whose conditions state one."""
+    found = (environment.get("conditions") for environment in results.environment.values())
+    return [str(one["date"]) for one in found if isinstance(one, dict) and one.get("date")]

@@ -16,6 +16,7 @@ from kduel.cli.import_ import command
 from kduel.cli.report import command as report
 from kduel.core.errors import HostError, InputError
 from kduel.judge.imported import results
+from kduel.report.content.provenance import when
 from kduel.store.imported import Source, bring_in, contenders, declared_keys, environments, read
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
@@ -111,6 +112,16 @@ def test_conditions_become_environments(tmp_path: Path) -> None:
     found = results(tmp_path / "run")
     assert [(c.name, c.release) for c in found.contenders] == [("old", "6.1"), ("new", "6.12")]
     assert [(d.group, d.key, d.declared) for d in found.differences] == [("kernel", "release", True)]
+
+
+def test_a_report_says_when_imported_values_were_measured(tmp_path: Path) -> None:
+    """It said that the date was not stated."""
+    conditions = tmp_path / "conditions.toml"
+    conditions.write_text(
+        "[contenders.old.conditions]\ndate = '2025-12-27'\n[contenders.new.conditions]\ndate = 2025-12-26\n"
+    )
+    bring_in([csv_file(tmp_path, *TWO)], tmp_path / "run", conditions=conditions)
+    assert "measured 2025-12-26 to 2025-12-27" in when(results(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(
