@@ -50,13 +50,26 @@ def complete(program: Path, environment: dict[str, str], tmp_path: Path) -> Iter
         shown = read_until("<done>")
         os.write(terminal, b"\x15\n")
         read_until("> ")
-        return shown.replace("\a", "").partition("<done>")[0].rpartition("> ")[2]
+        return written(shown.replace("\a", "").partition("<done>")[0].rpartition("> ")[2])
 
     read_until("> ")
     yield call
     os.close(terminal)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+
+
+def written(stream: str) -> str:
+    """The line that a terminal shows after these characters, some of which go back by one."""
+    shown: list[str] = []
+    place = 0
+    for character in stream:
+        if character == "\b":
+            place -= 1
+        else:
+            shown[place : place + 1] = [character]
+            place += 1
+    return "".join(shown)
 
 
 @pytest.mark.slow
@@ -77,6 +90,7 @@ def complete(program: Path, environment: dict[str, str], tmp_path: Path) -> Iter
         ("COMP_WORDBREAKS=' ';\nkduel run outside:old-a", "kduel run outside:old-and-slow "),
         ("kduel run 'outside:old-a", "kduel run 'outside:old-and-slow' "),
         ('kduel run "outside:old-a', 'kduel run "outside:old-and-slow" '),
+        ("kduel run outside\\:old-a", "kduel run outside:old-and-slow "),
         ("kduel nope ", "kduel nope "),
         ("kduel list nope x", "kduel list nope x"),
         ("kduel run --machine icou", "kduel run --machine icount "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,7 +180,12 @@ def finished(kduel: Callable[..., Any], write_study: Callable[..., Path], tmp_pa
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [([], "6 complete trials are kept"), (["--seed", "5"], "planned with --seed 4"), (["--blocks", "7"], "another")],
+    [
+        ([], "is complete, so nothing is left"),
+        (["--seed", "5"], "planned with --seed 4"),
+        (["--blocks", "7"], "another"),
+        (["--fleet", "local"], "holds a run on one machine"),
+    ],
 )
 def test_a_run_that_is_there_is_compared(
     kduel: Callable[..., Any], finished: tuple[Path, Path], words: list[str], said: str
@@ -189,6 +195,16 @@ def test_a_run_that_is_there_is_compared(
     done = kduel("run", study, "--out", run, "--dry-run", *words)
     assert said in done.stdout + done.stderr
     assert sorted(path.name for path in run.iterdir()) == before
+
+
+def test_how_far_a_run_is_is_told(kduel: Callable[..., Any], finished: tuple[Path, Path], tmp_path: Path) -> None:
+    study, run = finished
+    (run / "results.json").unlink()
+    words = ["run", study, "--out", run, "--dry-run"]
+    assert "6 complete trials are kept" in kduel(*words).stdout
+    # As git copies a run of which nothing is measured.
+    shutil.rmtree(run / "trials")
+    assert "no trial is complete yet" in kduel(*words).stdout
 
 
 @pytest.mark.parametrize(

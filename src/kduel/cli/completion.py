@@ -84,9 +84,18 @@ class BashWords(WholeWords, BashComplete):
         value, quote = str(item.value), find_open_quote(os.environ["COMP_WORDS"])
         _, incomplete = self.get_completion_args()
         if not quote:
-            breaks = [incomplete.rfind(mark) + 1 for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
-            value = value.removeprefix(incomplete[: max(breaks, default=0)])
+            value = value.removeprefix(incomplete[: bash_word(os.environ["COMP_WORDS"], incomplete)])
         return f"{item.type},{quote_as(quote, value)}"
+
+
+def bash_word(line: str, word: str) -> int:
+    """Place in the last word of a line where bash's own begins: behind the last `:` or `=` that no backslash precedes."""
+    marks = [mark for mark in ":=" if mark in os.environ["COMP_WORDBREAKS"]]
+    place, end = len(word), len(line)
+    while place and not (word[place - 1] in marks and line[end - 2 : end - 1] != "\\"):
+        end -= 2 if line[end - 2 : end - 1] == "\\" else 1
+        place -= 1
+    return place
 
 
 def quote_as(quote: str, value: str) -> str:

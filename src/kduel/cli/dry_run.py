@@ -7,7 +7,7 @@ from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find
 from kduel.cli.shortage import shortage_warning
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
-from kduel.store.rundir import EXACT
+from kduel.store.rundir import EXACT, has_report
 from kduel.study.first_part import first_part, only_kernels
 
 
@@ -23,7 +23,11 @@ def describe(request: RunRequest) -> str:
     most = study.blocks.fixed or study.blocks.max
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
     width = max(len(step.label) for step in study.steps)
-    lines = [f"In {path}{f', where a run is: {describe_progress(path)}' if lock is not None else ''}."]
+    complete = lock is not None and has_report(path)
+    there = (
+        "complete, so nothing is left to boot" if complete else describe_progress(path) if lock is not None else ""
+    )
+    lines = [f"In {path}{f', where this run is: {there}' if there else ''}."]
     lines += [f"{len(study.names)} contenders, the first one is the baseline:"]
     lines += [f"  {contender.name}: {contender.kernel}" for contender in study.contenders]
     lines += ["", f"{plural(len(study.steps), 'step')} of a trial on {machine}; what decides:"]
@@ -41,7 +45,7 @@ def describe(request: RunRequest) -> str:
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",
-        "Nothing was fetched or booted: leave out --dry-run to begin.",
+        f"Nothing was fetched or booted: leave out --dry-run to {'write its report again' if complete else 'begin' if lock is None else 'go on'}.",
     ]
     return printable("\n".join(lines) + "\n")
 

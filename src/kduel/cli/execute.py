@@ -92,6 +92,7 @@ def carry_out(request: RunRequest) -> None:
 def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     """The run's directory, and the lock of the run that goes on there. What cannot be is refused here, before anything is
     fetched. Raises InputError, HeldError, HostError."""
+    from kduel.run.fleet.session import check_of_fleet
     from kduel.store.identity import check_same_study
     from kduel.store.run_lock import refuse_second
     from kduel.store.rundir import RunDir, check_free
@@ -106,8 +107,12 @@ def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     lock = RunDir.open(path).lock(prepared=False) if (path / "lock.json").is_file() else None
     if lock is not None:
         check_seed(lock, path, request.seed)
-    if not request.fleet:
-        check_same_study(lock, study, path) if lock is not None else check_free(path)
+    if lock is None:
+        check_free(path)
+    elif request.fleet:
+        check_of_fleet(lock, study, path)
+    else:
+        check_same_study(lock, study, path)
     if request.fleet or (lock is not None and lock.fleet):
         if request.exact_first:
             raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")
@@ -223,7 +228,8 @@ def describe_progress(path: Path) -> str:
 
     run = RunDir.open(path)
     if run.lock(prepared=False).prepared:
-        boots, nothing = len(run.names()), "no trial is complete yet"
+        # Where nothing is measured yet, a copy by git has no such directory.
+        boots, nothing = len(run.names()) if run.trials.exists() else 0, "no trial is complete yet"
     else:
         boots, nothing = len(RunDir(run.exact_part).names()) if run.exact_part else 0, "nothing is counted yet"
     return trials_kept(boots) if boots else nothing

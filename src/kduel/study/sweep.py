@@ -71,6 +71,11 @@ def read_sweep(words: str) -> Sweep:
 def check_values(one: Sweep, tables: Sequence[dict[str, Any]]) -> None:
     """Raises InputError for a key that nothing has, and for a value that a benchmark does not take."""
     check_keys([one.name], tables, f"{one.option} varies")
+    if one.name == "sysctl":
+        raise InputError(
+            f"{one.option}: sysctls are a table, which the command line does not take",
+            'Write a study file (`kduel init`), in whose [[factor]] each level is one: levels.low.sysctl = { "vm.swappiness" = 10 }.',
+        )
     if one.name in CONTENDER_KEYS:
         return
     for table in tables:

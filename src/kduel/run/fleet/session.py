@@ -19,7 +19,7 @@ from kduel.run.fleet.controller import Controller
 from kduel.run.fleet.gather import FleetRequest, gather
 from kduel.run.prepare import read_study
 from kduel.run.watch import GiveUp, Watcher
-from kduel.store.documents import Lock
+from kduel.store.documents import FleetRecord, Lock
 from kduel.store.identity import check_same_study, short_value, value_differences
 from kduel.store.rundir import RunDir
 from kduel.study.load import Study, read_words
@@ -115,13 +115,19 @@ def run_fleet(
     return run
 
 
-def check_same_fleet(lock: Lock, study: Study, kind: str, fleet: Fleet, path: Path) -> None:
-    """Raises InputError where the run in `path` is another study's, or another fleet's. What the machines are is
-    compared on each of them."""
+def check_of_fleet(lock: Lock, study: Study, path: Path) -> FleetRecord:
+    """The fleet of the run in `path`. Raises InputError where it is another study's, or on one machine."""
     check_same_study(lock, study, path, OTHER)
     if lock.fleet is None:
         raise InputError(f"{path} holds a run on one machine", OTHER)
-    old = {one.name: one.settings for one in lock.fleet.members} | {"": lock.fleet.kind}
+    return lock.fleet
+
+
+def check_same_fleet(lock: Lock, study: Study, kind: str, fleet: Fleet, path: Path) -> None:
+    """Raises InputError where the run in `path` is another study's, or another fleet's. What the machines are is
+    compared on each of them."""
+    there = check_of_fleet(lock, study, path)
+    old = {one.name: one.settings for one in there.members} | {"": there.kind}
     new = {one.name: one.settings for one in fleet.members} | {"": kind}
     found = [
         f"{what}: {short_value(was)} in the run, {short_value(now)} now"
