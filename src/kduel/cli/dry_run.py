@@ -24,10 +24,10 @@ def describe(request: RunRequest) -> str:
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
     width = max(len(step.label) for step in study.steps)
     complete = lock is not None and has_report(path)
-    there = (
-        "complete, so nothing is left to boot" if complete else describe_progress(path) if lock is not None else ""
-    )
-    lines = [f"In {path}{f', where this run is: {there}' if there else ''}."]
+    lines = [f"In {path}."]
+    if lock is not None:
+        there = "is complete, so nothing is left to boot" if complete else f"has begun: {describe_progress(path)}"
+        lines = [f"In {path}, where this run {there}."]
     lines += [f"{len(study.names)} contenders, the first one is the baseline:"]
     lines += [f"  {contender.name}: {contender.kernel}" for contender in study.contenders]
     lines += ["", f"{plural(len(study.steps), 'step')} of a trial on {machine}; what decides:"]
