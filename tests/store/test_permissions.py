@@ -78,3 +78,15 @@ def test_a_page_that_may_not_be_written_resumes_nothing(start: Start, run: Path)
     run.chmod(0o755)
     assert done.returncode == 3 and "Permission denied" in done.stderr
     assert "resume" not in done.stderr and "--output" in done.stderr
+
+
+@pytest.mark.parametrize("kernel", ["closed/vmlinuz", "tree:closed/tree"])
+def test_a_kernel_in_a_directory_that_may_not_be_entered_is_no_full_disk(start: Start, tmp_path: Path, kernel: str):
+    closed = tmp_path / "closed"
+    (closed / "tree").mkdir(parents=True)
+    (closed / "vmlinuz").touch()
+    closed.chmod(0)
+    path = kernel.replace("closed", str(closed))
+    done = start("run", "debian:6.1", path, "--dry-run", "--out", tmp_path / "run")
+    assert done.returncode == 3 and str(closed) in done.stderr
+    assert "permissions" in done.stderr and "space" not in done.stderr

@@ -36,6 +36,8 @@ def as_user_error(error: BaseException) -> KduelError | None:
     reason = error.strerror or str(error)
     if error.errno in NOT_A_PATH:
         return unusable_path(where, reason)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return HostError(f"{where} cannot be used: {reason}", "Correct its permissions, or give another.")
     return HostError(
         f"{where} cannot be used: {reason}",
         "Free some space, correct the permissions, or give another place; what is measured is kept, and `kduel resume RUN` "
