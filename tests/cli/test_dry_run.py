@@ -50,10 +50,10 @@ def test_a_dry_run_refuses_what_a_run_refuses(tmp_path: Path, monkeypatch: pytes
     assert done.exit_code != 0 and "tme" in str(done.exception)
 
 
-def plan(monkeypatch: pytest.MonkeyPatch, place: Path, *words: str) -> str:
+def plan(monkeypatch: pytest.MonkeyPatch, place: Path, *words: str, kernels: str = "debian:6.1 debian:6.12") -> str:
     """What a dry run tells, or why it refuses."""
     monkeypatch.chdir(place)
-    done = CliRunner().invoke(command, ["debian:6.1", "debian:6.12", "--dry-run", *words])
+    done = CliRunner().invoke(command, [*kernels.split(), "--dry-run", *words])
     return f"{done.output}{done.exception or ''}{getattr(done.exception, 'remedy', '')}"
 
 
@@ -95,7 +95,6 @@ def test_the_machines_settings_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_
         # Effects decide, not pairs of cells: kernels, clients, their interaction, and the effect at both numbers of clients.
         (["--benchmark", "redis", "--blocks", "4", "--sweep", "clients=1,2"], "with 5 primary comparisons it takes 5 complete"),
         (["--benchmark", "pipe:mode=exact", "--blocks", "2"], ""),
-        (["--benchmark", "kernel-size", "--blocks", "1"], ""),
     ],
 )  # fmt: skip
 def test_too_few_blocks_for_any_verdict_are_told(
@@ -221,6 +220,13 @@ def test_what_is_counted_first_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], there: bool
 ) -> None:
     assert ("8 steps of the suite exact-quick" in plan(monkeypatch, tmp_path, *words)) is there
+
+
+def test_a_machine_that_builds_takes_no_built_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["--benchmark", "kernel-size", "--blocks", "1"]
+    assert "the machine build builds kernels" in plan(monkeypatch, tmp_path, *words)
+    told = plan(monkeypatch, tmp_path, *words, kernels="debian-source:6.1 debian-source:6.12")
+    assert "Nothing was fetched or booted" in told and "too few" not in told
 
 
 @pytest.mark.parametrize("word", ["--offline", "--exact-first"])

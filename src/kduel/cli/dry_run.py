@@ -53,12 +53,13 @@ def describe(request: RunRequest) -> str:
 def check_parts(request: RunRequest) -> str:
     """Kernels, settings and machines, as far as they are written; the kind of the fleet, if there is one. Raises InputError and
     HostError."""
-    from kduel.kernels import find_source
+    from kduel.machines import machine_kind
     from kduel.run.fleet.session import read_fleet_study
     from kduel.run.prepare import read_study
 
+    kind = machine_kind(request.study.machine)
     for contender in request.study.contenders:
-        find_source(contender.kernel)
+        kind.check_kernel(contender.kernel)
     if isinstance(request.fleet, str) and request.fleet:
         return read_fleet_study(request.study, request.fleet, request.origin)
     read_study(request.study, request.origin)

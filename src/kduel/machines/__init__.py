@@ -19,7 +19,7 @@ from kduel.core.host import HostStep
 from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.progress import Progress
 from kduel.guest import programs
-from kduel.kernels import InstalledKernel, Kernel, resolve
+from kduel.kernels import InstalledKernel, Kernel, find_source, resolve
 
 Seconds = Annotated[float, Meta(gt=0, le=7 * 86_400)]
 """Of a deadline in a machine's settings."""
@@ -191,6 +191,10 @@ class MachineKind(ABC, Generic[S]):
     def stays(self, settings: dict[str, Any]) -> bool:
         """True if a machine with this [machine] table, as it was written, does not reboot between trials."""
         return False
+
+    def check_kernel(self, spec: str) -> None:
+        """Raise what `kernel` does, as far as that is seen at once, without an archive or a build."""
+        find_source(spec)
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

@@ -184,6 +184,9 @@ class Build(MachineKind[BuildSettings]):
     name: ClassVar[str] = "build"
     summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
 
+    def check_kernel(self, spec: str) -> None:
+        source_of(spec)
+
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
@@ -217,15 +220,20 @@ class Build(MachineKind[BuildSettings]):
 
 def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modules: str) -> CompilePlan:
     """The build that a contender's kernel means. Raises InputError for one that is not built from source."""
+    plan = source_of(spec).plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+    if plan.recipe.ccache:
+        raise InputError(
+            f"{spec}: with ccache the time of a build is meaningless", "Leave out ccache=yes on the machine build."
+        )
+    return plan
+
+
+def source_of(spec: str) -> FromSource:
+    """The source of a kernel that is to be built. Raises InputError for any other kernel."""
     for source in plugins("kernels").values():
         if isinstance(source, FromSource) and source.accepts(spec):
-            plan = source.plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
-            if plan.recipe.ccache:
-                raise InputError(
-                    f"{spec}: with ccache the time of a build is meaningless",
-                    "Leave out ccache=yes on the machine build.",
-                )
-            return plan
+            source.check_spec(spec)
+            return source
     raise InputError(
         f"the machine build builds kernels, and {spec} is not given as source",
         "Give debian-source:6.1, source:FILE.tar.xz or git:DIR#REF, with ,arch= and ,config=; see docs/embedded.md.",
