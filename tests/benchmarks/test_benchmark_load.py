@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import is_alive
 
 from kduel.benchmarks.support.load import COMMANDS, wrap
 
@@ -28,13 +29,6 @@ def start(tmp_path: Path, program: str, lines: str) -> subprocess.Popen[str]:
     )
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 BUSY = "sleep 300 & echo $! >pids; sleep 301 & echo $! >>pids; wait"
 
 
@@ -42,7 +36,7 @@ def all_end(tmp_path: Path) -> bool:
     pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2
     for _ in range(100):
-        if not any(alive(pid) for pid in pids):
+        if not any(is_alive(pid) for pid in pids):
             return True
         time.sleep(0.05)
     return False

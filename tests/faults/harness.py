@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from processes import command_lines
+
 from kduel.core.cache import cache_root
 
 HERE = Path(__file__).parent
@@ -161,15 +163,11 @@ class Place:
     def strays(self) -> dict[int, str]:
         """Processes that are left of this place: their command lines by number."""
         mine = str(self.base).encode()
-        found = {}
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = entry.read_bytes()
-            except OSError:
-                continue
-            if mine in words:
-                found[int(entry.parent.name)] = words.replace(b"\0", b" ").decode(errors="replace")[:200]
-        return found
+        return {
+            pid: words.replace(b"\0", b" ").decode(errors="replace")[:200]
+            for pid, words in command_lines().items()
+            if mine in words
+        }
 
 
 def link(source: str, target: str) -> None:

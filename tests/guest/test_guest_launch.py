@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import tiny_kernels as tiny
+from processes import command_lines
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
@@ -209,17 +210,11 @@ def test_a_guest_dies_with_us_however_we_die(how, tmp_path):
         wait_until(lambda: not guests(tmp_path))
 
 
-def guests(directory: Path) -> list[str]:
+def guests(directory: Path) -> list[int]:
     """Processes of QEMU that boot a kernel for the directory."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = entry.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"qemu-system-x86_64") and f"test={directory}".encode() in words:
-            found.append(entry.parent.name)
-    return found
+    split = {pid: line.split(b"\0") for pid, line in command_lines().items()}
+    mine = f"test={directory}".encode()
+    return [pid for pid, words in split.items() if words[0].endswith(b"qemu-system-x86_64") and mine in words]
 
 
 def wait_until(true: object, seconds: float = 60.0) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import tiny_kernels as tiny
+from processes import own_children
 
 from kduel.benchmarks.support.service import on_peer, server
 from kduel.core.errors import HostError
@@ -51,12 +52,7 @@ def pair(directory: Path, own: bytes, peer: bytes) -> Pair:
 
 def guests() -> list[int]:
     """Processes of QEMU that this process started."""
-    found: list[int] = []
-    for path in Path("/proc/self/task").glob("*/children"):
-        # A thread may end between the two.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found += map(int, path.read_text().split())
-    return [pid for pid in found if b"qemu" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid, words in own_children().items() if b"qemu" in words]
 
 
 def what_is_open() -> tuple[list[str], int, list[int]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from processes import own_children
 
 from kduel.benchmarks import Raw, benchmark
 from kduel.core.cache import Cache
@@ -89,12 +90,12 @@ def boot(linked: tuple[Machine, Arm], into: Path, steps: list[ScriptStep]) -> Ou
 
 def guests_by_side() -> dict[str, int]:
     """Processes of QEMU that this process started, by their side of the link."""
-    found = {}
-    for path in Path("/proc/self/task").glob("*/children"):
-        for pid in path.read_text().split():
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            found |= {side: int(pid) for side in "12" if f"mac=52:54:00:00:00:0{side}".encode() in words}
-    return found
+    return {
+        side: pid
+        for pid, words in own_children().items()
+        for side in "12"
+        if f"mac=52:54:00:00:00:0{side}".encode() in words
+    }
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import command_lines
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
@@ -26,15 +27,7 @@ def records(run: Path) -> list[dict[str, Any]]:
 
 def workers(run: Path) -> list[int]:
     """Worker processes of a run."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = entry.read_bytes()
-        except OSError:
-            continue
-        if b"\0worker\0" in words and os.fsencode(run) in words:
-            found.append(int(entry.parent.name))
-    return found
+    return [pid for pid, words in command_lines().items() if b"\0worker\0" in words and os.fsencode(run) in words]
 
 
 def wait_for(condition: Any, what: str) -> None:
