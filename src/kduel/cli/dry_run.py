@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from kduel.benchmarks import benchmark
+from kduel.cli.exact_first import can_be_emulated
 from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find_place
 from kduel.cli.shortage import shortage_warning
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
 from kduel.store.rundir import EXACT, has_report
-from kduel.study.first_part import first_part, only_kernels
+from kduel.study.first_part import first_part
 
 
 def describe(request: RunRequest) -> str:
@@ -69,9 +70,9 @@ def check_parts(request: RunRequest) -> str:
 def describe_exact_part(request: RunRequest) -> str:
     """The exact part, in words; empty where there is none."""
     study = request.study
-    asked = request.exact_first if request.exact_first is not None else bool(study.about.exact_first)
-    by_default = request.exact_first is None and request.counts_by_default and study.machine == "qemu"
-    if not asked and not (by_default and not request.fleet and only_kernels(study)):
+    asked = request.wants_exact_part
+    by_default = request.exact_first is None and request.counts_by_default and not request.fleet
+    if not asked and not (by_default and can_be_emulated(study)):
         return ""
     part = first_part(study)
     when = "First" if asked else "Where KVM does not work,"

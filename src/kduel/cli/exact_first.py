@@ -49,9 +49,14 @@ def wants_exact_part(
         return (path / EXACT).is_dir()
     if chosen.study.about.exact_first:
         return True
-    if not by_default or chosen.study.machine != "qemu" or not only_kernels(chosen.study):
-        return False
-    return chosen.kind.emulates(chosen.settings, chosen.arms, **means)
+    return (
+        by_default and can_be_emulated(chosen.study) and chosen.kind.emulates(chosen.settings, chosen.arms, **means)
+    )
+
+
+def can_be_emulated(study: Study) -> bool:
+    """True if a study has an exact part by default where KVM does not work."""
+    return study.machine == "qemu" and only_kernels(study)
 
 
 def prepare_in_background(

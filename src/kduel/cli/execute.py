@@ -58,6 +58,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     counts_by_default: bool = False
     """True: there is one where KVM does not work."""
 
+    @property
+    def wants_exact_part(self) -> bool:
+        """True if the command line or the study asks for an exact part."""
+        return bool(self.study.about.exact_first) if self.exact_first is None else self.exact_first
+
 
 def carry_out(request: RunRequest) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` requires."""
@@ -92,27 +97,28 @@ def carry_out(request: RunRequest) -> None:
 def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     """The run's directory, and the lock of the run that goes on there. What cannot be is refused here, before anything is
     fetched. Raises InputError, HeldError, HostError."""
-    from kduel.run.fleet.session import check_of_fleet
     from kduel.store.identity import check_same_study
     from kduel.store.run_lock import refuse_second
     from kduel.store.rundir import RunDir, check_free
 
     study = request.study
-    if request.exact_first or (request.exact_first is None and study.about.exact_first):
+    if request.wants_exact_part:
         first_part(study)
     path = request.out or default_out(study)
     with suppress(FileNotFoundError):
         path.stat()
     refuse_second(path)  # Again when it is held: two may begin at the same time.
     lock = RunDir.open(path).lock(prepared=False) if (path / "lock.json").is_file() else None
-    if lock is not None:
-        check_seed(lock, path, request.seed)
     if lock is None:
         check_free(path)
-    elif request.fleet:
-        check_of_fleet(lock, study, path)
     else:
-        check_same_study(lock, study, path)
+        check_seed(lock, path, request.seed)
+        if request.fleet:
+            from kduel.run.fleet.session import check_of_fleet
+
+            check_of_fleet(lock, study, path)
+        else:
+            check_same_study(lock, study, path)
     if request.fleet or (lock is not None and lock.fleet):
         if request.exact_first:
             raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")

@@ -10,16 +10,6 @@ import msgspec
 
 from kduel.core.text import did_you_mean
 
-
-def moment(when: str) -> datetime | None:
-    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
-    try:
-        found = datetime.fromisoformat(when)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
 WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -89,3 +79,12 @@ def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tupl
     if inner is kind or not (isinstance(inner, type) and issubclass(inner, msgspec.Struct)):
         return None
     return re.sub(r"\[.*", "", where), inner.__struct_fields__
+
+
+def moment(when: str) -> datetime | None:
+    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
+    try:
+        found = datetime.fromisoformat(when)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
