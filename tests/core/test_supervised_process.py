@@ -58,17 +58,16 @@ def test_processes_of_a_session_come_with_their_parents_first(tmp_path: Path):
     assert list(found) == sorted(found)
 
 
-def test_what_a_program_starts_in_order_to_clean_up_is_not_asked_to_end(tmp_path: Path):
-    script = f"trap 'sleep 1 && touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
+@pytest.mark.parametrize(
+    ("cleaning", "patience"),
+    [
+        pytest.param("sleep 1 && touch", 60, id="is_not_asked_to_end"),
+        pytest.param("sleep 600; touch", 6, id="has_half_of_the_time"),
+    ],
+)
+def test_what_a_program_starts_in_order_to_clean_up(tmp_path: Path, cleaning: str, patience: float):
+    script = f"trap '{cleaning} {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
     with run_script(script, tmp_path / "there") as process:
-        ask_session(process.pid, 60)
-        assert session_processes(process.pid) == {}
-    assert (tmp_path / "cleaned").exists()
-
-
-def test_what_is_started_after_the_asking_has_half_of_the_time(tmp_path: Path):
-    script = f"trap 'sleep 600; touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
-    with run_script(script, tmp_path / "there") as process:
-        ask_session(process.pid, 6)
+        ask_session(process.pid, patience)
         assert session_processes(process.pid) == {}
     assert (tmp_path / "cleaned").exists()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
+from kduel.machines import Trial
 from kduel.run.exact.measure import CountedTrial, count_arms
 from kduel.run.exact.subject import operation_study
 from kduel.run.prepare import Ready, make_ready
@@ -57,6 +59,14 @@ def ready_to_count(operations: Sequence[str], contenders: str, first: str = "") 
 def ready_pair(kernels: Sequence[object], benchmark: str) -> Ready:
     """As `kduel explain` prepares two kernels."""
     return made_ready(operation_study([str(kernel) for kernel in kernels], benchmark))
+
+
+def trial_of(ready: Ready, into: Path, deadline: float = 600) -> Trial:
+    """A trial of the first contender with all steps."""
+    arm = ready.arms[0]
+    script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
+    into.mkdir(exist_ok=True)
+    return Trial(id="0001", arm=arm, script=script.text, deadline=deadline, into=into)
 
 
 def count_both(ready: Ready, **options: Any) -> list[CountedTrial]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import hostile
 import pytest
-from counting import CONDITIONS, COUNT, count_both, ready_pair, ready_to_count
+from counting import CONDITIONS, COUNT, count_both, ready_pair, ready_to_count, trial_of
 from msgspec import structs
 from planted import CULPRIT, UNBUILDABLE, Planted, history, planted
 
@@ -42,18 +42,11 @@ def ready() -> Ready:
     return ready_to_count(OPERATIONS, contender_tables([KERNEL, KERNEL], True), boot)
 
 
-def trial(ready: Ready, into: Path) -> Trial:
-    arm = ready.arms[0]
-    script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
-    into.mkdir(exist_ok=True)
-    return Trial(id="0001", arm=arm, script=script.text, deadline=600, into=into)
-
-
 def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, tmp_path: Path) -> None:
-    outcome = ready.machine.boot(trial(ready, tmp_path / "one"))
+    outcome = ready.machine.boot(trial_of(ready, tmp_path / "one"))
     assert not outcome.void, outcome.message
     assert "bit for bit" in outcome.facts["proof"]
-    repeated = ready.machine.boot(trial(ready, tmp_path / "again"))
+    repeated = ready.machine.boot(trial_of(ready, tmp_path / "again"))
     assert "as in an earlier boot, bit for bit" in repeated.facts["proof"]
     for index in range(len(ready.study.steps)):
         values = ready.prepared.parse(tmp_path / "one", index)
@@ -76,7 +69,7 @@ def test_a_trial_of_a_machine_that_is_not_exact_is_void(
         return words[:at] + words[at + 2 :]
 
     monkeypatch.setattr(machine, "fixed_options", sloppy)
-    outcome = machine.boot(trial(ready, tmp_path / "one"))
+    outcome = machine.boot(trial_of(ready, tmp_path / "one"))
     assert outcome.void == "not-deterministic" and "Three equal boots gave three results" in outcome.message
 
 
@@ -166,7 +159,7 @@ def test_the_boot_is_opened_like_an_operation(tmp_path: Path) -> None:
     ready = ready_pair([KERNEL, KERNEL], "boot")
     both = count_both(ready, boot=True)
     found = explain_step(ready, both, 0)
-    one = trial(ready, tmp_path / "one")
+    one = trial_of(ready, tmp_path / "one")
     assert not exact_machine(ready).boot_once(one).void
     # The two ways to count begin and end with a block of code, and not with the same instruction of it.
     boot = ready.prepared.parse(one.into, 0)["boot-instructions"]
@@ -186,14 +179,14 @@ def test_results_arrive_whole_however_slowly_they_are_read(
             time.sleep(0.5)
 
     monkeypatch.setattr(Inbox, "feed", slowly)
-    one = trial(ready, tmp_path / "slow")
+    one = trial_of(ready, tmp_path / "slow")
     # With the kernel's symbols they are several times as large as the pipe that they pass.
     outcome = exact_machine(ready).boot_once(one, symbols=True)
     assert not outcome.void, outcome.message
 
 
 def test_counting_disturbs_nothing(ready: Ready, counted: list[CountedTrial], tmp_path: Path) -> None:
-    plain = trial(ready, tmp_path / "plain")
+    plain = trial_of(ready, tmp_path / "plain")
     outcome = exact_machine(ready).boot_once(plain)
     assert not outcome.void, outcome.message
     for place in sorted(path.name for path in plain.into.glob("[0-9]*")):
@@ -210,7 +203,7 @@ def two() -> Ready:
 
 
 def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -> None:
-    outcome = two.machine.boot(trial(two, tmp_path / "one"))
+    outcome = two.machine.boot(trial_of(two, tmp_path / "one"))
     assert not outcome.void, outcome.message
     assert "bit for bit" in outcome.facts["proof"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+from counting import trial_of
 from planted import COUNTERS, CULPRIT, HELPER, Planted, counting, history
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
-from kduel.machines import Trial
 from kduel.run.exact.measure import exact_machine
 from kduel.run.exact.sharing import explain_sharing, name_lines, region_number, sharing_study
 from kduel.run.exact.subject import Subject
@@ -65,9 +65,8 @@ def ready_of(text: str) -> Ready:
 def symbols(tmp_path_factory: pytest.TempPathFactory) -> str:
     """All symbols of the kernel, as a boot that names lines brings them home."""
     ready = make_ready(sharing_study([KERNEL, KERNEL], "null-call"), cache=Cache(), progress=Progress())
-    arm, into = ready.arms[0], tmp_path_factory.mktemp("symbols")
-    script = ready.setup.script(arm.contender, range(1))
-    trial = Trial(id="1", arm=arm, script=script.text, deadline=900, into=into)
+    into = tmp_path_factory.mktemp("symbols")
+    trial = trial_of(ready, into, deadline=900)
     outcome = exact_machine(ready).boot_once(trial, variables=True)
     assert not outcome.void, outcome.message
     return (into / "kallsyms").read_text()
@@ -121,10 +120,7 @@ def test_a_bisection_finds_the_commit_that_shares_a_line_and_names_it(
 def test_a_trial_is_proved_by_its_twin_on_four_cpus(tmp_path: Path) -> None:
     """The kernels above are counted on two."""
     ready = ready_of(STUDY)
-    arm = ready.arms[0]
-    script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
-    trial = Trial(id="1", arm=arm, script=script.text, deadline=900, into=tmp_path)
-    outcome = ready.machine.boot(trial)
+    outcome = ready.machine.boot(trial_of(ready, tmp_path, deadline=900))
     assert not outcome.void and "bit for bit" in outcome.facts["proof"], outcome.message
     null_call, dup, create = (ready.prepared.parse(tmp_path, index) for index in range(3))
     assert null_call["lines"] == 0 and dup["lines"] == 2  # of files_struct: its lock and its descriptors

@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from counting import CONDITIONS, COUNT, count_both, ready_to_count
+from counting import CONDITIONS, COUNT, count_both, ready_to_count, trial_of
 
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.explain.profile import profile
-from kduel.machines import Trial
 from kduel.run.exact.measure import CountedTrial, exact_machine
 from kduel.run.prepare import Ready
 from kduel.study.contenders import contender_tables
@@ -92,9 +91,7 @@ def test_a_module_costs_the_same_whatever_was_loaded_before(tmp_path: Path) -> N
     costs = []
     for number, order in enumerate(orders):
         ready = ready_to_count(order, contender_tables(["debian:7-cloud", "debian:7-cloud"], True))
-        script = ready.setup.script(ready.arms[0].contender, range(len(order)))
-        trial = Trial(id="1", arm=ready.arms[0], script=script.text, deadline=600, into=tmp_path / str(number))
-        trial.into.mkdir()
+        trial = trial_of(ready, tmp_path / str(number))
         outcome = exact_machine(ready).boot_once(trial)
         assert not outcome.void, outcome.message
         costs.append(ready.prepared.parse(trial.into, order.index("module-load"))["instructions"])
