@@ -359,6 +359,19 @@ def test_a_file_cut_short_gives_nothing(tmp_path: Path, end: str) -> None:
         read_dump(dump_of(tmp_path, f"{LOAD}C 1 0 1 0 3 10\n", end))
 
 
+@pytest.mark.parametrize(
+    "line", ["C 1 0 1 0 3", "C 1 0 1 0 3 10 4", "C 1 0 1  0 3", f"C 1 0 1 0 3 {1 << 63}", "C 1 0 1 0 3 x"]
+)
+def test_a_count_that_is_none_gives_nothing(tmp_path: Path, line: str) -> None:
+    with pytest.raises(NotMeasuredError, match="cannot be read"):
+        read_dump(dump_of(tmp_path, f"{LOAD}{line}\n"))
+
+
+def test_a_region_without_instructions_has_no_stacks(tmp_path: Path) -> None:
+    dump = read_dump(dump_of(tmp_path, "R 1 4\n"))
+    assert profile(dump, Symbols.from_kallsyms(KALLSYMS), 1).stacks == {}
+
+
 def test_a_region_that_was_never_entered_is_no_zero(tmp_path: Path) -> None:
     with pytest.raises(NotMeasuredError, match="never reached"):
         profile(read_dump(dump_of(tmp_path, LOAD)), Symbols.from_kallsyms(KALLSYMS), 7)

@@ -94,9 +94,7 @@ def count_costs(dump: Dump, symbols: Symbols, region: int) -> dict[tuple[str, st
         return symbols.function(address) if address >> 63 else USER_FUNCTION
 
     known: dict[int, list[tuple[str, list[str]]]] = {}
-    for visit, _, block, start, insns, times in dump.counts:
-        if visit not in visits:
-            continue
+    for _, _, block, start, insns, times in dump.counts_in(visits).tolist():
         if block not in known:
             pc, sizes = dump.blocks[block]
             known[block] = [

@@ -17,12 +17,16 @@ The file's lines (see programs/plugin/counter.c):
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from kduel.core.errors import NotMeasuredError
 from kduel.explain.symbols import Symbols
@@ -61,6 +65,12 @@ VISIT = 1 << 16
 """Factor of the number of the visit in an id."""
 _IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
 
+COLUMNS = 6
+"""Numbers in a line of counts."""
+BITS = 13
+"""Of a number of instructions in a block, which has at most 4,096 (counter.c)."""
+
+Ints = NDArray[np.int64]
 Stack = tuple[str, ...]
 """A context, then functions from the outermost to the one that executed."""
 
@@ -116,8 +126,8 @@ class Dump(Struct, kw_only=True):
     blocks: dict[int, tuple[int, list[int]]]
     """id to (address, sizes)."""
     texts: dict[tuple[int, int], str]
-    counts: list[tuple[int, int, int, int, int, int]]
-    """(visit of a region, node, block, from, instructions, times)."""
+    counts: Ints
+    """Rows of COLUMNS: visit of a region, node, block, from, instructions, times. A boot has millions."""
     repeating: set[int] = field(default_factory=set)
     """Blocks that end in a repeated string instruction, which is executed once for each step."""
 
@@ -128,10 +138,15 @@ class Dump(Struct, kw_only=True):
         """The ids of a region's visits, in the order of time."""
         return sorted(visit for visit in self.begins if visit % VISIT == region)
 
+    def counts_in(self, visits: Collection[int]) -> Ints:
+        """The rows of `counts` that belong to some visits."""
+        return self.counts[np.isin(self.counts[:, 0], list(visits))]
+
 
 def read_dump(path: Path) -> Dump:
     """Parse a dump. Raises NotMeasuredError where it is missing or cut short."""
-    dump = Dump(architecture="", begins={}, nodes={}, blocks={}, texts={}, counts=[])
+    counts: list[str] = []
+    dump = Dump(architecture="", begins={}, nodes={}, blocks={}, texts={}, counts=np.empty((0, COLUMNS), np.int64))
     whole = False
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
@@ -139,8 +154,9 @@ def read_dump(path: Path) -> Dump:
                 kind, _, rest = line.rstrip("\n").partition(" ")
                 match kind:
                     case "C":
-                        region, node, block, start, insns, times = map(int, rest.split())
-                        dump.counts.append((region, node, block, start, insns, times))
+                        if rest.count(" ") != COLUMNS - 1:
+                            raise ValueError(f"{line.strip()[:100]!r} has not {COLUMNS} numbers")
+                        counts.append(rest)
                     case "B" | "Br":
                         number, pc, sizes = rest.split()
                         if kind == "Br":
@@ -162,7 +178,8 @@ def read_dump(path: Path) -> Dump:
                         _, dump.architecture = rest.split()
                     case "end":
                         whole = True
-    except (OSError, ValueError) as error:
+        dump.counts = np.array(array("q", map(int, " ".join(counts).split()))).reshape(-1, COLUMNS)
+    except (OSError, ValueError, OverflowError) as error:
         raise NotMeasuredError(f"the counting plug-in's file {path} cannot be read: {error}") from error
     if not whole:
         raise NotMeasuredError(
@@ -171,14 +188,25 @@ def read_dump(path: Path) -> Dump:
     return dump
 
 
-class CodePlace(Struct, frozen=True):
-    """Call chain to a piece of code."""
+class CodePlace(Struct, frozen=True, eq=False):
+    """Call chain to a piece of code. Naming has one object for each."""
 
     chain: Stack
     """Functions, outermost first."""
     entered: str
     """The last one where it was entered, and not called."""
     context: str
+
+    def stack(self, function: str) -> Stack:
+        """The chain to work in `function`, after the context that it belongs to: an interrupt's and all below it, or that of
+        the task that runs."""
+        if function == USER_FUNCTION:
+            return (USER, function)
+        named = self.chain if self.entered == function else (*self.chain, function)
+        if self.context != OPERATION:
+            return (self.context, *named)
+        own = own_context(function)
+        return (own if own == INTERRUPT or not self.chain else OPERATION, *named)
 
 
 @functools.cache
@@ -197,7 +225,9 @@ class Naming:
         self.symbols = symbols
         self.depth = depth
         """Number of functions of a chain that are kept, from the outermost; None: all."""
-        self._places: dict[int, CodePlace] = {0: CodePlace((), "", OPERATION)}
+        top = CodePlace((), "", OPERATION)
+        self._places = {0: top}
+        self._by_contents: dict[tuple[Stack, str, str], CodePlace] = {((), "", OPERATION): top}
 
     def locate(self, node: int) -> CodePlace:
         """Find the place of a node."""
@@ -211,32 +241,56 @@ class Naming:
             name = self.symbols.function(site if entry else site - 1)
             if entry or found.entered != name:
                 chain = found.chain if len(found.chain) == self.depth else (*found.chain, name)
+                entered = name if entry and chain is not found.chain else ""
                 outer = OPERATION if name in _NEW_TASK else found.context
                 context = max(outer, own_context(name), key=_OVERRULES.index)
-                found = CodePlace(chain, name if entry and chain is not found.chain else "", context)
+                contents = (chain, entered, context)
+                found = self._by_contents.setdefault(contents, CodePlace(*contents))
             self._places[number] = found
         return found
 
-    def context(self, place: CodePlace, function: str) -> str:
-        """Context that the work belongs to: an interrupt's and all below it, or that of the task that runs."""
-        if place.context != OPERATION:
-            return place.context
-        own = own_context(function)
-        return own if own == INTERRUPT or not place.chain else OPERATION
-
-    def pieces(self, block: int, start: int, insns: int) -> Iterator[tuple[str, int]]:
-        """The functions that a run of instructions lies in, with how many are in each."""
+    def pieces(self, block: int, start: int, insns: int) -> list[tuple[str, int, int]]:
+        """The functions that a run of instructions lies in, with how many are in each, and how many of these only move bytes."""
         pc, sizes = self.dump.blocks[block]
-        address = pc + sum(sizes[:start])
-        function, count = "", 0
-        for size in sizes[start : start + insns]:
-            name = self.symbols.function(address)
-            if name != function and count:
-                yield function, count
-                count = 0
-            function, count, address = name, count + 1, address + size
-        if count:
-            yield function, count
+        if not pc >> 63:
+            return [(USER_FUNCTION, insns, 0)]
+        addresses = itertools.accumulate(sizes, initial=pc)
+        names = map(self.symbols.function, itertools.islice(addresses, start, start + insns))
+        found = [(name, len(list(those))) for name, those in itertools.groupby(names)]
+        steps = block in self.dump.repeating and start + insns == len(sizes)
+        return [
+            (name, count, count if _BULK.match(name) else int(steps and left == 0))
+            for left, (name, count) in zip(reversed(range(len(found))), found, strict=True)
+        ]
+
+
+def _sum_by_place(rows: Ints, naming: Naming) -> dict[tuple[CodePlace, str], tuple[int, int]]:
+    """Instructions executed in each function at each place, and how many of these only moved bytes. `rows` are of `Dump.counts`."""
+    if not len(rows):
+        return {}
+    places: dict[CodePlace, int] = {}
+    functions: dict[str, int] = {}
+    nodes, node_of = np.unique(rows[:, 1], return_inverse=True)
+    place_of = np.array([places.setdefault(naming.locate(node), len(places)) for node in nodes.tolist()])[node_of]
+    runs, run_of = np.unique(rows[:, 2] << 2 * BITS | rows[:, 3] << BITS | rows[:, 4], return_inverse=True)
+    low = (1 << BITS) - 1
+    pieces = [naming.pieces(run >> 2 * BITS, run >> BITS & low, run & low) for run in runs.tolist()]
+    flat = np.array(
+        [(functions.setdefault(name, len(functions)), *counts) for run in pieces for name, *counts in run], np.int64
+    )
+    lengths = np.array([len(run) for run in pieces])
+    # Each row as often as its run has pieces, and beside it these.
+    repeats = lengths[run_of]
+    within = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    piece = flat[np.repeat((np.cumsum(lengths) - lengths)[run_of], repeats) + within]
+    keys, key_of = np.unique(np.repeat(place_of, repeats) * len(functions) + piece[:, 0], return_inverse=True)
+    sums = np.zeros((len(keys), 2), np.int64)
+    np.add.at(sums, key_of, piece[:, 1:] * np.repeat(rows[:, 5], repeats)[:, None])
+    place_at, function_at = list(places), list(functions)
+    return {
+        (place_at[key // len(functions)], function_at[key % len(functions)]): (executed, moved)
+        for key, (executed, moved) in zip(keys.tolist(), sums.tolist(), strict=True)
+    }
 
 
 def profile(
@@ -254,29 +308,15 @@ def profile(
         )
     naming = Naming(dump, symbols, BOOT_DEPTH if boot else None)
     stacks: dict[Stack, int] = defaultdict(int)
-    pieces: dict[tuple[int, int, int], list[tuple[str, int]]] = {}
-    for number, node, block, start, insns, times in dump.counts:
-        if number not in chosen:
-            continue
-        if not dump.blocks[block][0] >> 63:
-            stacks[USER, USER_FUNCTION] += insns * times
-            continue
-        key = (block, start, insns)
-        if key not in pieces:
-            pieces[key] = list(naming.pieces(*key))
-        place = naming.locate(node)
-        steps = block in dump.repeating and start + insns == len(dump.blocks[block][1])
-        for position, (function, count) in enumerate(pieces[key]):
-            named = place.chain if place.entered == function else (*place.chain, function)
-            context = naming.context(place, function)
-            if boot and context == THREAD:
-                context = OPERATION
-            moved = count if _BULK.match(function) else int(steps and position == len(pieces[key]) - 1)
-            if context == OPERATION and moved:
-                stacks[BULK, *named] += moved * times
-                count -= moved
-            if count:
-                stacks[context, *named] += count * times
+    for (place, function), (executed, moved) in _sum_by_place(dump.counts_in(chosen), naming).items():
+        context, *named = place.stack(function)
+        if boot and context == THREAD:
+            context = OPERATION
+        bulk = moved if context == OPERATION else 0
+        if bulk:
+            stacks[BULK, *named] += bulk
+        if executed > bulk:
+            stacks[context, *named] += executed - bulk
     return Profile(operations=operations, stacks=dict(stacks), known=frozenset(symbols.names))
 
 
@@ -284,9 +324,9 @@ def annotate(dump: Dump, symbols: Symbols, region: int, function: str) -> list[I
     """Every instruction of a function that was executed, in the order of addresses; [] where none was."""
     times: dict[int, int] = defaultdict(int)
     where: dict[int, tuple[int, str]] = {}
-    for number, _, block, start, insns, count in dump.counts:
+    for _, _, block, start, insns, count in dump.counts_in(dump.visits(region)).tolist():
         pc, sizes = dump.blocks[block]
-        if number % VISIT != region or not pc >> 63:
+        if not pc >> 63:
             continue
         address = pc + sum(sizes[:start])
         for index in range(start, start + insns):

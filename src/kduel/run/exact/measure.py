@@ -257,7 +257,7 @@ def are_counted(
 def usual_effort(ready: Ready, disassemble: bool, lines: bool, boot: bool) -> str:
     """Usual cost of counting, in words (measured: see docs/exact.md)."""
     if boot:
-        return "about 5 minutes of CPU time and 2 GB of memory"
+        return "about 2 minutes of CPU time and 2 GB of memory"
     if len(ready.study.steps) > 1:
         return "all that the run counted, in about twice its time"
     return f"about {36 if lines else 31 if disassemble else 26} s of CPU time"

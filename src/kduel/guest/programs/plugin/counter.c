@@ -178,7 +178,7 @@ static void write_all(FILE *out) {
             fputc('\n', out);
             for (uint32_t i = 0; b->text && i < b->insns; i++) fprintf(out, "T %u %u %s\n", b->id, i, b->text[i]);
         }
-    for (int slot = 0; slot < TABLE; slot++)
+    for (int slot = 0; slot < TALLIES; slot++)
         for (struct tally *t = tallies[slot]; t; t = t->next)
             fprintf(out, "C %u %u %u %u %u %llu\n", t->region, t->node->id, t->block->id, t->from, t->insns,
                     (unsigned long long)t->times);

@@ -52,7 +52,7 @@ static void begin_operation(void) {
 
 static struct tally *tally_of(struct node *node, struct block *block, uint32_t from, uint32_t insns) {
     uint64_t hash = mix(mix(node->id, block->id), (uint64_t)from << 40 | (uint64_t)insns << 20 | region);
-    struct tally **slot = &tallies[hash % TABLE], *tally;
+    struct tally **slot = &tallies[hash % TALLIES], *tally;
     for (tally = *slot; tally; tally = tally->next)
         if (tally->node == node && tally->block == block && tally->region == region && tally->from == from &&
             tally->insns == insns)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum { LINE_SHIFT = 6, LINES = 1 << 20 };
-enum { STACK_SHIFT = 14, TABLE = 1 << 16, INSN_MAX = 16, VISIT_SHIFT = 16, REGIONS = 1 << VISIT_SHIFT };
+enum { STACK_SHIFT = 14, TABLE = 1 << 16, TALLIES = 1 << 21, INSN_MAX = 16, VISIT_SHIFT = 16, REGIONS = 1 << VISIT_SHIFT };
 
 /* A place in the tree of call chains: below `parent`, called from just before `site`, or entered at `site`. */
 struct node {
@@ -77,7 +77,7 @@ static bool disassemble, count_lines, x86, boot_functions;
 static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
 static struct stack *stacks[TABLE];
-static struct tally *tallies[TABLE];
+static struct tally *tallies[TALLIES];
 static struct block *blocks[TABLE];
 static struct touch *touches[TABLE];
 static struct line *lines; /* LINES slots */
