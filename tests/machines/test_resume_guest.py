@@ -28,8 +28,8 @@ STUDY = """
 name = "short"
 {contenders}
 [machine]
-{machine}
 boot_deadline = 900
+{machine}
 [settle]
 mode = "fixed"
 seconds = 0
@@ -119,6 +119,7 @@ def test_kernels_of_debian_after_the_cache_was_moved(shell: Shell) -> None:
     """The same command, and `resume`; lock.json holds no path of the cache."""
     run, cwd = shell.place / "run", shell.place
     machine = 'kind = "qemu"\npriority = "normal"\nmemory = "512M"\naccel = "tcg"'
+    machine += "\n[host]\nmax_wait = 100 # other tests are no fault"
     words = ("run", study(cwd, TYPED, machine).name, "--out", "run", "--seed", "7")
     shell.interrupted(*words, run=run, cwd=cwd)
     arguments = json.loads((run / "lock.json").read_text())["machine"]["facts"]["argv"]

@@ -21,10 +21,13 @@ STUDY = """
 [study]
 name = "workers"
 delta = 1.0
+# Calibrating the timer of the local APIC takes half of a boot's time.
 [[contender]]
 kernel = "debian:6.1-cloud"
+cmdline = "noapictimer"
 [[contender]]
 kernel = "debian:6.12-cloud"
+cmdline = "noapictimer"
 [machine]
 kind = "icount"
 workers = 1
