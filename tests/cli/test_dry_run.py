@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kduel.cli.run import command
-from kduel.core.errors import InputError
+from kduel.core.errors import HostError, InputError
 
 STUDY = """[study]
 name = "short"
@@ -149,6 +149,8 @@ def test_the_members_of_a_fleet_are_checked_as_a_run_does(
         ("git:.#v6", "has no commit 'v6'"),
         ("source:nope.tar.xz", "there is no file nope.tar.xz"),
         ("source:.", "is a directory, not a source archive"),
+        ("installed:", "'installed:' names no release"),
+        ("installed:6.1", "the machine qemu has no kernels of its own"),
     ],
 )
 def test_a_dry_run_refuses_a_kernel_that_no_source_has(
@@ -160,7 +162,7 @@ def test_a_dry_run_refuses_a_kernel_that_no_source_has(
     assert isinstance(done.exception, InputError) and said in str(done.exception)
 
 
-@pytest.mark.parametrize("out", ["full", "file", "file/x", "link", "o" * 300])
+@pytest.mark.parametrize("out", ["full", "file", "file/x", "link", "link/x", "o" * 300])
 def test_a_place_that_a_run_refuses_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str) -> None:
     (tmp_path / "full").mkdir()
     for name in ("file", "full/file"):
@@ -232,3 +234,20 @@ def test_a_machine_that_builds_takes_no_built_kernel(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("word", ["--offline", "--exact-first"])
 def test_what_a_fleet_cannot_have_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str) -> None:
     assert "Leave" in plan(monkeypatch, tmp_path, "--machine", "qemu", "--fleet", "slurm", word)
+
+
+@pytest.mark.parametrize("cache", ["file", "file/x", "link", "link/x", "/proc/nope"])
+@pytest.mark.parametrize("variable", ["KDUEL_CACHE", "XDG_CACHE_HOME"])
+def test_a_cache_that_cannot_be_is_refused_as_by_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, cache: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    monkeypatch.delenv("KDUEL_CACHE", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / cache))
+    before = sorted(tmp_path.iterdir())
+    told = plan(monkeypatch, tmp_path)
+    assert "is not usable" in told and "name another place in KDUEL_CACHE" in told
+    assert sorted(tmp_path.iterdir()) == before
+    refused = CliRunner().invoke(command, ["debian:6.1", "debian:6.12"]).exception
+    assert isinstance(refused, HostError) and refused.message in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kduel.benchmarks import benchmark
 from kduel.cli.exact_first import can_be_emulated
 from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find_place
@@ -11,6 +13,9 @@ from kduel.core.text import plural, printable
 from kduel.store.rundir import EXACT, has_report
 from kduel.study.first_part import first_part
 
+if TYPE_CHECKING:
+    from kduel.store.documents import Lock
+
 
 def describe(request: RunRequest) -> str:
     """Place of the run, contenders, steps with the seconds that they measure on a real CPU, and the time of all trials.
@@ -19,7 +24,7 @@ def describe(request: RunRequest) -> str:
     """
     study = request.study
     path, lock = find_place(request)
-    fleet = check_parts(request)
+    fleet = check_parts(request, lock)
     machine = f"the machine {study.machine}" + (f" of the fleet {fleet}" if fleet else "")
     most = study.blocks.fixed or study.blocks.max
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
@@ -51,19 +56,23 @@ def describe(request: RunRequest) -> str:
     return printable("\n".join(lines) + "\n")
 
 
-def check_parts(request: RunRequest) -> str:
-    """Kernels, settings and machines, as far as they are written; the kind of the fleet, if there is one. Raises InputError and
-    HostError."""
+def check_parts(request: RunRequest, lock: Lock | None) -> str:
+    """Kernels, settings and machines, as far as they are written; the kind of the fleet, if there is one. `lock` is that of a run
+    that goes on. Raises InputError and HostError."""
+    from kduel.core.cache import cache_root, check_root
     from kduel.machines import machine_kind
     from kduel.run.fleet.session import read_fleet_study
-    from kduel.run.prepare import read_study
+    from kduel.run.prepare import check_at_once, read_study
 
-    kind = machine_kind(request.study.machine)
-    for contender in request.study.contenders:
-        kind.check_kernel(contender.kernel)
+    study = request.study
     if isinstance(request.fleet, str) and request.fleet:
-        return read_fleet_study(request.study, request.fleet, request.origin)
-    read_study(request.study, request.origin)
+        kind = machine_kind(study.machine)
+        for contender in study.contenders:
+            kind.check_kernel(contender.kernel)
+        return read_fleet_study(study, request.fleet, request.origin)
+    if lock is None or lock.fleet is None:
+        check_root(cache_root())
+        check_at_once(read_study(study, request.origin), lock)
     return ""
 
 

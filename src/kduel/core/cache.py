@@ -16,7 +16,7 @@ from pathlib import Path
 from kduel.core.errors import os_errors
 from kduel.core.manifest import Manifest
 from kduel.core.progress import Progress
-from kduel.core.temporary import temporary_directory
+from kduel.core.temporary import temporary_directory, try_to_make
 
 GO_ONLINE = "Run once without --offline, or bring a bundle from a machine with network: kduel bundle, kduel unbundle."
 """The remedy where the cache lacks what only the network has."""
@@ -40,6 +40,15 @@ def as_cache_error(where: Path) -> AbstractContextManager[None]:
     )
 
 
+def check_root(root: Path) -> None:
+    """Raises HostError where a cache cannot be in `root`; leaves nothing there."""
+    with as_cache_error(root):
+        if os.path.lexists(root):
+            next(root.iterdir(), None)
+            return
+        try_to_make(root)
+
+
 class Cache:
     """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
 
@@ -52,9 +61,9 @@ class Cache:
         self.progress = progress or Progress()
         self._checked: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
+        check_root(self.root)
         with as_cache_error(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
-            next(self.root.iterdir(), None)
 
     @property
     def used_entries(self) -> frozenset[tuple[str, str]]:

@@ -39,6 +39,17 @@ def ordinary_mode(mode: int) -> int:
     return mode & ~int(umask, 8)
 
 
+def try_to_make(path: Path) -> None:
+    """Raise OSError where the directory `path`, which is not there, could not be made. Nothing is left behind."""
+    above = next(above for above in path.absolute().parents if os.path.lexists(above))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".kduel-", dir=above):
+            pass
+    except OSError as error:
+        error.filename = str(above)  # In place of a random name below it.
+        raise
+
+
 @contextmanager
 def temporary_directory(
     parent: Path | None = None, prefix: str = PREFIX, told: AbstractContextManager[None] | None = None

@@ -66,6 +66,8 @@ class KernelSource(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line: the form of a specification, a colon and a space, and what it means."""
+    installed: ClassVar[bool] = False
+    """True if its kernels are on the machine that is measured: each is an InstalledKernel."""
 
     @abstractmethod
     def accepts(self, spec: str) -> bool:

@@ -194,20 +194,26 @@ class MachineKind(ABC, Generic[S]):
 
     def check_kernel(self, spec: str) -> None:
         """Raise what `kernel` does, as far as that is seen at once, without an archive or a build."""
-        find_source(spec)
+        if find_source(spec).installed:
+            self.check_installed(spec)
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         """A contender's kernel, to be booted. A kind that boots nothing may need something else."""
         found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
-        if isinstance(found, InstalledKernel) and not self.installed_kernels:
+        if isinstance(found, InstalledKernel):
+            self.check_installed(spec)
+        self.check_architecture(found)
+        return found
+
+    def check_installed(self, spec: str) -> None:
+        """Raises InputError where machines of this kind have no kernels of their own."""
+        if not self.installed_kernels:
             raise InputError(
                 f"the machine {self.name} has no kernels of its own, so {spec} names none",
                 "Give a kernel to boot, such as debian:6.12 or a bzImage; or measure on the machines ssh or local.",
             )
-        self.check_architecture(found)
-        return found
 
     def check_architecture(self, kernel: Kernel) -> None:
         """Raises InputError for a kernel that a machine of this kind cannot boot."""

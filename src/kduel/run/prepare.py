@@ -105,6 +105,21 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
+def check_at_once(chosen: ResolvedStudy, lock: Lock | None = None) -> None:
+    """Raise what the kernels are refused for as far as that is seen at once; nothing is fetched, built or written. With the
+    `lock` of a run that goes on, the kernels are those of the run."""
+    for index, contender in enumerate(chosen.study.contenders):
+        known = lock.kernels[index] if lock is not None else None
+        if known is None or not known.unbuilt:
+            chosen.kind.check_kernel(exact_spec(contender, known))
+
+
+def exact_spec(contender: Contender, known: KernelRecord | None) -> str:
+    """What names a contender's kernel; `known` is its record in a run that goes on."""
+    exact: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
+    return exact
+
+
 def get_kernels(
     chosen: ResolvedStudy,
     *,
@@ -128,7 +143,7 @@ def get_kernels(
         if known is not None and known.unbuilt:
             unbuilt[contender.name] = known.unbuilt
             continue
-        spec = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
+        spec = exact_spec(contender, known)
         key = spec, contender.modules
         if key not in kernels:
             try:

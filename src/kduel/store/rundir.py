@@ -20,7 +20,7 @@ import msgspec
 
 from kduel.core.errors import InputError, cannot_read
 from kduel.core.regular_files import check_no_special_files, remove_special_files
-from kduel.core.temporary import ordinary_mode
+from kduel.core.temporary import ordinary_mode, try_to_make
 from kduel.core.text import check_names, visible
 from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
@@ -29,7 +29,6 @@ from kduel.store.run_lock import hold
 from kduel.store.whole_files import (
     CHOOSE,
     as_disk_error,
-    before_its_name,
     occupied_error,
     sync_tree,
     sync_tree_top,
@@ -63,9 +62,9 @@ def check_free(path: Path) -> None:
     if not path.is_dir():
         if path.exists() or path.is_symlink():
             raise InputError(f"{path} is there already and is no directory", "Give another --out.")
-        there = next(above for above in path.absolute().parents if above.exists())
-        with as_disk_error(path, CHOOSE), tempfile.TemporaryDirectory(prefix=before_its_name(path), dir=there):
-            return
+        with as_disk_error(path, CHOOSE):
+            try_to_make(path)
+        return
     with as_disk_error(path, CHOOSE):
         names = sorted(entry.name for entry in path.iterdir())
     if names:
