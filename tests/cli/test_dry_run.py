@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from kduel.cli.run import command
 from kduel.core.errors import HostError, InputError
+from kduel.schedulers.build import key_of
+from kduel.schedulers.catalogue import KNOWN
 
 STUDY = """[study]
 name = "short"
@@ -251,3 +253,35 @@ def test_a_cache_that_cannot_be_is_refused_as_by_the_run(
     assert sorted(tmp_path.iterdir()) == before
     refused = CliRunner().invoke(command, ["debian:6.1", "debian:6.12"]).exception
     assert isinstance(refused, HostError) and refused.message in told
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("scheduler=scx_nope", "the scheduler scx_nope is neither built nor in PATH"),
+        ("scheduler=scx_lavd -x", "`kduel schedulers build scx_lavd` builds it"),
+        ("scheduler=none", "For the kernel's own scheduler, leave scheduler out"),
+        ("scheduler=./none", "neither built nor in PATH"),
+        ("scheduler=scx_plain 'x", "is no command: No closing quotation"),
+        ("sysctl=../x=1", "is neither a sysctl nor a file below /sys"),
+    ],
+)
+def test_a_setting_that_no_kernel_can_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str, said: str
+) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    kernels = ["debian:6.1", f"debian:6.12,{setting}"]
+    assert said in plan(monkeypatch, tmp_path, *kernels[1:], kernels=kernels[0])
+    refused = CliRunner().invoke(command, kernels).exception
+    assert isinstance(refused, InputError) and said in f"{refused.message} {refused.remedy}"
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.name != "locks"]
+
+
+def test_a_scheduler_that_is_there_is_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "scx_own").touch()
+    for scheduler in ("scx_plain", "scx_lavd", "./scx_own -x"):
+        (tmp_path / "cache/schedulers" / key_of(KNOWN["scx_lavd"])).mkdir(parents=True, exist_ok=True)
+        told = plan(monkeypatch, tmp_path, f"debian:6.12,scheduler={scheduler}", kernels="debian:6.1")
+        assert "Nothing was fetched or booted" in told

@@ -61,8 +61,9 @@ def check_parts(request: RunRequest, lock: Lock | None) -> str:
     that goes on. Raises InputError and HostError."""
     from kduel.core.cache import cache_root, check_root
     from kduel.machines import machine_kind
+    from kduel.run.check import check_at_once
     from kduel.run.fleet.session import read_fleet_study
-    from kduel.run.prepare import check_at_once, read_study
+    from kduel.run.prepare import read_study
 
     study = request.study
     if isinstance(request.fleet, str) and request.fleet:
@@ -72,7 +73,7 @@ def check_parts(request: RunRequest, lock: Lock | None) -> str:
         return read_fleet_study(study, request.fleet, request.origin)
     if lock is None or lock.fleet is None:
         check_root(cache_root())
-        check_at_once(read_study(study, request.origin), lock)
+        check_at_once(read_study(study, request.origin), cache_root(), lock)
     return ""
 
 

@@ -137,12 +137,13 @@ def run_on_one_machine(
     **means: Unpack[Means],
 ) -> None:
     """Carry the study out here, its exact part first where it is to have one. `lock` is that of a run that goes on."""
-    from kduel.run.prepare import check_at_once, get_kernels, get_machine, open_early, read_study
+    from kduel.run.check import check_at_once
+    from kduel.run.prepare import get_kernels, get_machine, open_early, read_study
     from kduel.run.runner import run_study
 
     study, origin = request.study, request.origin
     read = read_study(study, origin)
-    check_at_once(read, lock)
+    check_at_once(read, means["cache"].root, lock)
     with ExitStack() as held:
         with prepare_in_background(study, read, terminal, **means) as early:
             got = get_kernels(read, lock=lock, **means)

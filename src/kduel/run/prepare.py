@@ -17,13 +17,12 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
-from kduel.core.text import plural
 from kduel.core.this_host import machine_hash
 from kduel.core.version import full_version
-from kduel.guest.size import mebibytes
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
+from kduel.run.check import check_counted, check_kind, check_peer, check_room, name_exactly
 from kduel.run.script import TrialSetup
 from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -105,21 +104,6 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
-def check_at_once(chosen: ResolvedStudy, lock: Lock | None = None) -> None:
-    """Raise what the kernels are refused for as far as that is seen at once; nothing is fetched, built or written. With the
-    `lock` of a run that goes on, the kernels are those of the run."""
-    for index, contender in enumerate(chosen.study.contenders):
-        known = lock.kernels[index] if lock is not None else None
-        if known is None or not known.unbuilt:
-            chosen.kind.check_kernel(exact_spec(contender, known))
-
-
-def exact_spec(contender: Contender, known: KernelRecord | None) -> str:
-    """What names a contender's kernel; `known` is its record in a run that goes on."""
-    exact: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
-    return exact
-
-
 def get_kernels(
     chosen: ResolvedStudy,
     *,
@@ -143,7 +127,7 @@ def get_kernels(
         if known is not None and known.unbuilt:
             unbuilt[contender.name] = known.unbuilt
             continue
-        spec = exact_spec(contender, known)
+        spec = name_exactly(contender, known)
         key = spec, contender.modules
         if key not in kernels:
             try:
@@ -221,53 +205,6 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
         study = structs.replace(study, steps=steps)
         prepared = PreparedSteps(steps, study.blocks)
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
-
-
-def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
-    """Raises InputError where only another kind of machine can carry out a step."""
-    for step, chosen in zip(prepared.steps, prepared.benchmarks, strict=True):
-        if chosen.only_on not in ("", kind.name):
-            raise InputError(
-                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
-                f"Give --machine {chosen.only_on}; or leave the step out.",
-            )
-
-
-def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps) -> None:
-    """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
-    steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
-    counted = [step.label for step, chosen, given in steps if chosen.counts_instructions(given)]
-    if counted and not kind.counts:
-        others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
-        raise InputError(
-            f"{counted[0]}{others} would count instructions, but the clock of the machine {study.machine} counts time",
-            'Give --machine icount; or measure time: choose another suite, such as --suite quick, or mode = "time" in the study.',
-        )
-
-
-def check_peer(kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -> None:
-    """Raises InputError where a step needs a peer, and the machine has none."""
-    steps = zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True)
-    linked = [step.label for step, chosen, given in steps if chosen.needs_peer(given)]
-    if linked and (reason := kind.why_no_peer(settings)):
-        raise InputError(
-            f"{linked[0]} needs a peer, a second machine over a network; {reason}",
-            "The machine qemu boots it: give both guests together no more CPUs than this host has. A real machine takes "
-            "[machine.peer]. Or leave the step out.",
-        )
-
-
-def check_room(settings: Any, prepared: PreparedSteps) -> None:
-    """Raises InputError where a step takes more memory or scratch disk than the machine's settings say that it has."""
-    for step, chosen, given in zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True):
-        room = chosen.room(given)
-        for key, what, taken in (("memory", "memory", room.memory), ("disk", "its scratch disk", room.scratch)):
-            size = getattr(settings, key, "")
-            if size and taken >= mebibytes(size, key):
-                raise InputError(
-                    f"{step.label} takes {taken:,.0f} MiB of {what}, and the machine has {key} = {size!r} in all",
-                    f"Make {room.keys} of [[benchmark]] {chosen.name} smaller, or {key} of [machine] larger.",
-                )
 
 
 def has_timings(prepared: PreparedSteps) -> bool:

@@ -193,16 +193,9 @@ def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     name = command.split()[0]
     if "/" not in name and name in KNOWN and cache.has(KIND, key_of(KNOWN[name])):
         return find_built(KNOWN[name], cache)
-    place = name if "/" in name else shutil.which(name)
-    if place is None or not Path(place).is_file():
-        remedy = (
-            f"`kduel schedulers build {name}` builds it."
-            if name in KNOWN
-            else f"KDuel builds {', '.join(KNOWN)}, and has {PLAIN}."
-        )
-        raise InputError(f"the scheduler {name} is neither built nor in PATH", f"{remedy} Or put one in PATH.")
-    program = Path(place).resolve()
-    short = re.sub(r"[^A-Za-z0-9_.-]", "-", Path(place).name)
+    place = find_program(name)
+    program = place.resolve()
+    short = re.sub(r"[^A-Za-z0-9_.-]", "-", place.name)
     key = f"{short}-path-{sha256_of(program)[:24]}"
 
     def into(directory: Path) -> None:
@@ -212,3 +205,24 @@ def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
 
     directory = cache.entry(KIND, key, into)
     return read_bundle(directory), directory
+
+
+def check_scheduler(command: str, cache_root: Path) -> None:
+    """Raises InputError where `find_scheduler` would: for one that is neither our own, nor built, nor in PATH."""
+    name = command.split()[0]
+    if name != PLAIN and not (name in KNOWN and (cache_root / KIND / key_of(KNOWN[name])).is_dir()):
+        find_program(name)
+
+
+def find_program(name: str) -> Path:
+    """A scheduler that was not built: a path, or one in PATH. Raises InputError with the command that gets it."""
+    place = name if "/" in name else shutil.which(name)
+    if place is None or not Path(place).is_file():
+        remedy = (
+            f"`kduel schedulers build {name}` builds it. Or put one in PATH."
+            if name in KNOWN
+            else f"KDuel builds {', '.join(KNOWN)}, and has {PLAIN}. Or put one in PATH. For the kernel's own scheduler, leave "
+            "scheduler out."
+        )
+        raise InputError(f"the scheduler {name} is neither built nor in PATH", remedy)
+    return Path(place)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kduel.benchmarks import Benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.kernels import Kernel
+from kduel.schedulers.build import check_scheduler
 from kduel.schedulers.knobs import check_knobs
 from kduel.schedulers.policy import Policy, check_admission, parse_policy
 from kduel.schedulers.snippets import preempt_mode
@@ -35,7 +37,7 @@ def validate(
     for one, _ in steps:
         for option in one.kernel_options:
             options.require(option, contender, f"{option}, which the benchmark {one.name} needs")
-    check_knobs(contender.sysctl)
+    check_written(contender)
     if "kernel.sched_autogroup_enabled" in contender.sysctl:
         options.require("SCHED_AUTOGROUP", contender, "autogroup")
     mode = preempt_mode(contender.cmdline)
@@ -45,6 +47,27 @@ def validate(
         check_ext(contender, options)
     if contender.policy:
         check_policy(parse_policy(contender.policy), contender, options, steps, cpus)
+
+
+def check_written(contender: Contender) -> None:
+    """Raises InputError for sysctls that can never be set, and a scheduler that is no command."""
+    check_knobs(contender.sysctl)
+    try:
+        words = shlex.split(contender.scheduler)
+    except ValueError as error:
+        raise InputError(
+            f"contender {contender.name!r}: the scheduler {contender.scheduler!r} is no command: {error}",
+            "Quote it as for a shell.",
+        ) from error
+    if contender.scheduler and not words:
+        raise InputError(f"contender {contender.name!r}: the scheduler is blank", 'Write scheduler = "scx_bpfland".')
+
+
+def check_at_once(contender: Contender, cache_root: Path) -> None:
+    """Raise what `check_written` raises, and InputError for a scheduler that is not to be had here; nothing is written."""
+    check_written(contender)
+    if contender.scheduler:
+        check_scheduler(contender.scheduler, cache_root)
 
 
 class Options:
@@ -86,16 +109,7 @@ class Options:
 
 
 def check_ext(contender: Contender, options: Options) -> None:
-    """Raises InputError for a scheduler that is no command, or a kernel without sched_ext."""
-    try:
-        words = shlex.split(contender.scheduler)
-    except ValueError as error:
-        raise InputError(
-            f"contender {contender.name!r}: the scheduler {contender.scheduler!r} is no command: {error}",
-            "Quote it as for a shell.",
-        ) from error
-    if not words:
-        raise InputError(f"contender {contender.name!r}: the scheduler is blank", 'Write scheduler = "scx_bpfland".')
+    """Raises InputError for a kernel without sched_ext."""
     if options.text is None and options.older_than(EXT_SINCE):
         raise InputError(
             f"contender {contender.name or contender.kernel!r}: the kernel {options.kernel.release} has no sched_ext "

@@ -1,0 +1,82 @@
+"""Checks of a study before anything is fetched, built or written: what `kduel run` and its --dry-run refuse alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kduel import schedulers
+from kduel.core.errors import InputError
+from kduel.core.text import plural
+from kduel.guest.size import mebibytes
+
+if TYPE_CHECKING:
+    from kduel.core.experiment import Contender
+    from kduel.machines import MachineKind
+    from kduel.run.prepare import ResolvedStudy
+    from kduel.store.collect import PreparedSteps
+    from kduel.store.documents import KernelRecord, Lock
+    from kduel.study.load import Study
+
+
+def check_at_once(chosen: ResolvedStudy, cache_root: Path, lock: Lock | None = None) -> None:
+    """Raise what the contenders are refused for as far as that is seen at once; nothing is fetched, built or written. With the
+    `lock` of a run that goes on, the kernels are those of the run."""
+    for index, contender in enumerate(chosen.study.contenders):
+        known = lock.kernels[index] if lock is not None else None
+        if known is None or not known.unbuilt:
+            chosen.kind.check_kernel(name_exactly(contender, known))
+        schedulers.check_at_once(contender, cache_root)
+
+
+def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
+    """The specification of a contender's kernel; `known` is its record in a run that goes on."""
+    exact: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
+    return exact
+
+
+def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
+    """Raises InputError where only another kind of machine can carry out a step."""
+    for step, chosen in zip(prepared.steps, prepared.benchmarks, strict=True):
+        if chosen.only_on not in ("", kind.name):
+            raise InputError(
+                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
+                f"Give --machine {chosen.only_on}; or leave the step out.",
+            )
+
+
+def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps) -> None:
+    """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
+    steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
+    counted = [step.label for step, chosen, given in steps if chosen.counts_instructions(given)]
+    if counted and not kind.counts:
+        others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
+        raise InputError(
+            f"{counted[0]}{others} would count instructions, but the clock of the machine {study.machine} counts time",
+            'Give --machine icount; or measure time: choose another suite, such as --suite quick, or mode = "time" in the study.',
+        )
+
+
+def check_peer(kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -> None:
+    """Raises InputError where a step needs a peer, and the machine has none."""
+    steps = zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True)
+    linked = [step.label for step, chosen, given in steps if chosen.needs_peer(given)]
+    if linked and (reason := kind.why_no_peer(settings)):
+        raise InputError(
+            f"{linked[0]} needs a peer, a second machine over a network; {reason}",
+            "The machine qemu boots it: give both guests together no more CPUs than this host has. A real machine takes "
+            "[machine.peer]. Or leave the step out.",
+        )
+
+
+def check_room(settings: Any, prepared: PreparedSteps) -> None:
+    """Raises InputError where a step takes more memory or scratch disk than the machine's settings say that it has."""
+    for step, chosen, given in zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True):
+        room = chosen.room(given)
+        for key, what, taken in (("memory", "memory", room.memory), ("disk", "its scratch disk", room.scratch)):
+            size = getattr(settings, key, "")
+            if size and taken >= mebibytes(size, key):
+                raise InputError(
+                    f"{step.label} takes {taken:,.0f} MiB of {what}, and the machine has {key} = {size!r} in all",
+                    f"Make {room.keys} of [[benchmark]] {chosen.name} smaller, or {key} of [machine] larger.",
+                )
