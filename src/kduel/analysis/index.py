@@ -19,12 +19,13 @@ from msgspec import Struct, field
 from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
-from kduel.core.results import Results, stated_dates
+from kduel.core.results import Results, stated_date
 from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shorten
+from kduel.core.validation import in_utc
 
 NAME = "kduel-index.sqlite"
-VERSION = 5
+VERSION = 6
 """Of the tables, in `PRAGMA user_version`."""
 SCHEMA = """
 CREATE TABLE run (
@@ -36,7 +37,7 @@ CREATE TABLE run (
 CREATE TABLE contender (
     run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, position INTEGER NOT NULL, name TEXT NOT NULL,
     kernel TEXT NOT NULL, release TEXT, sha256 TEXT, cmdline TEXT NOT NULL, scheduler TEXT NOT NULL,
-    policy TEXT NOT NULL, PRIMARY KEY (run, name)
+    policy TEXT NOT NULL, measured TEXT, PRIMARY KEY (run, name)
 ) STRICT;
 CREATE TABLE verdict (
     run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, benchmark TEXT NOT NULL, metric TEXT NOT NULL,
@@ -58,7 +59,7 @@ CREATE TABLE point (
 ) STRICT;
 CREATE TABLE skipped (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
 CREATE VIEW series AS
-    SELECT run.measured AS time, run.path, point.machine, contender.kernel, contender.release, point.contender,
+    SELECT contender.measured AS time, run.path, point.machine, contender.kernel, contender.release, point.contender,
            point.benchmark, point.metric, point.unit, point.quantity, point.mean, point.n
     FROM point JOIN run ON run.id = point.run
     JOIN contender ON contender.run = run.id AND contender.name = point.contender
@@ -93,8 +94,8 @@ QUESTIONS = {
     f"ORDER BY {NEWEST}, path) AS place FROM headline) WHERE place = 1 ORDER BY benchmark, metric, contender",
     "unstable": "SELECT path, benchmark, metric, contender, round(100 * sd / mean, 2) AS spread_pct, n FROM point "
     "JOIN run ON run.id = point.run WHERE sd > 0 AND mean > 0 ORDER BY spread_pct DESC LIMIT 50",
-    "kernels": "SELECT release, kernel, count(*) AS runs, max(run.started) AS last FROM contender "
-    "JOIN run ON run.id = contender.run GROUP BY release, kernel ORDER BY last DESC",
+    "kernels": "SELECT release, kernel, count(*) AS runs, max(measured) AS last FROM contender "
+    "GROUP BY release, kernel ORDER BY last DESC",
     "skipped": "SELECT path, reason FROM skipped ORDER BY path",
 }
 """Ready questions, by name."""
@@ -163,7 +164,7 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
             elif version != VERSION:
                 raise InputError(
                     f"{shown} is an index of version {version}, and this KDuel has version {VERSION}",
-                    "Delete the file and run `kduel index` again: it is made of the runs alone.",
+                    f"Make it again: `kduel index DIR{'' if version < VERSION else ' --rebuild'}`.",
                 )
             yield connection
     except sqlite3.DatabaseError as error:
@@ -183,17 +184,28 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
 def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> IndexUpdate:
     """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged again.
 
-    A directory that is no readable run is noted with the reason. A new index appears whole. Raises HostError where the
-    index cannot be written.
+    A directory that is no readable run is noted with the reason. A new index appears whole, as does one that replaces an
+    index of an earlier version. Raises HostError where the index cannot be written.
     """
     target = path.resolve()
-    if target.exists():
+    if target.exists() and not is_earlier(target):
         return bring_up_to_date(place, runs, target, path, progress)
     told = os_errors(f"cannot write the index {path}", "Free some space, or name another file with --output.")
     with temporary_directory(target.parent, ".kduel-index-", told) as fresh:
         found = bring_up_to_date(place, runs, fresh / NAME, path, progress)
         (fresh / NAME).replace(target)
     return found
+
+
+def is_earlier(path: Path) -> bool:
+    """True for an index that an earlier version of KDuel wrote; False for any other file."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped LIMIT 1")
+    except sqlite3.DatabaseError:
+        return False
+    return bool(0 < version < VERSION)
 
 
 def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path, progress: Progress) -> IndexUpdate:
@@ -248,6 +260,11 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
     """Write a run's results into the index."""
     study = results.study
     started = min((trial.started for trial in results.trials if trial.started), default=study.imported_at)
+    environment = results.environment
+    measured = {
+        c.name: in_utc(stated_date(environment.get(c.name, {}))) if study.imported else started
+        for c in results.contenders
+    }
     cursor = connection.execute(
         "INSERT INTO run (path, stamp, name, title, machine, started, imported, seed, kduel, delta_pct, alpha, blocks, "
         "trials, void, merged, measured) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -255,14 +272,14 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
             name, stamp, study.name, study.title, results.machine.kind, started, study.imported, study.seed, study.kduel,
             study.delta, study.alpha, len(results.blocks), len(results.trials),
             sum(trial.status == "void" for trial in results.trials), bool(study.parts),
-            next(iter(stated_dates(results)), None) if study.imported else started,
+            max(filter(None, measured.values()), default=None),
         ),
     )  # fmt: skip
     run = cursor.lastrowid
     connection.executemany(
-        "INSERT INTO contender VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO contender VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (run, number, c.name, c.kernel, c.release, c.sha256, c.cmdline, c.scheduler, c.policy)
+            (run, number, c.name, c.kernel, c.release, c.sha256, c.cmdline, c.scheduler, c.policy, measured[c.name])
             for number, c in enumerate(results.contenders)
         ],
     )

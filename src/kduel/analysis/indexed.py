@@ -8,16 +8,16 @@ from pathlib import Path
 
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import columns_of
-from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of
+from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of, undated_runs
 from kduel.analysis.index import open_index, run_query
 from kduel.analysis.machine_name import separation_notes
 from kduel.core.errors import InputError, KduelError
-from kduel.core.validation import moment
 
 POINTS = """
-SELECT run.path, run.measured, point.machine, point.contender, point.benchmark || '/' || point.metric, point.unit,
+SELECT run.path, contender.measured, point.machine, point.contender, point.benchmark || '/' || point.metric, point.unit,
        point.quantity, point.n, point.mean, point.sd
-FROM point JOIN run ON run.id = point.run WHERE run.merged = 0
+FROM point JOIN run ON run.id = point.run
+JOIN contender ON contender.run = run.id AND contender.name = point.contender WHERE run.merged = 0
 """
 
 
@@ -36,15 +36,15 @@ def indexed_history(
         rows = connection.execute(POINTS).fetchall()
     gathered: dict[tuple[str, str, str, str], list[Point]] = {}
     units: dict[tuple[str, str, str, str], str] = {}
+    dates: dict[str, dict[str, str]] = {}
     for path, when, machine, name, key, unit, quantity, n, mean, sd in rows:
-        if metric not in key or contender not in name:
-            continue
-        if moment(when or "") is None:
-            skipped[path] = f"its date, {when!r}, is not ISO 8601" if when else "its date is unknown"
+        dates.setdefault(path, {})[name] = when or ""
+        if metric not in key or contender not in name or not when:
             continue
         place = (machine, name, key, quantity)
         gathered.setdefault(place, []).append(Point(run=path, when=when, n=n, mean=mean, sd=sd))
         units[place] = unit
+    skipped |= undated_runs(dates, contender)
     divided = separation_notes((place[0], point.run) for place, points in gathered.items() for point in points)
     lines: list[MetricSeries] = []
     for place, points in gathered.items():

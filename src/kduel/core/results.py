@@ -7,6 +7,7 @@ under several conditions, whose interval is the range over them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -34,6 +35,7 @@ from kduel.core.tail_results import (
     ShiftResult,
     TailResult,
 )
+from kduel.core.validation import in_utc
 
 SCHEMA = 2
 """Schema 1 called counts of instructions faster and slower."""
@@ -220,5 +222,12 @@ class Results(Struct, kw_only=True):
 
 def stated_dates(results: Results) -> list[str]:
     """Dates of measurement of imported values, of each contender whose conditions state one."""
-    found = (environment.get("conditions") for environment in results.environment.values())
-    return [str(one["date"]) for one in found if isinstance(one, dict) and one.get("date")]
+    return list(filter(None, map(stated_date, results.environment.values())))
+
+
+def stated_date(environment: Mapping[str, Any]) -> str:
+    """Time of measurement of a contender's imported values, by its conditions: as of `in_utc`, or as it is stated where that
+    is not ISO 8601. Empty: unknown."""
+    conditions = environment.get("conditions")
+    stated = str(conditions.get("date") or "") if isinstance(conditions, dict) else ""
+    return in_utc(stated) or stated

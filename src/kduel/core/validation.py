@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import msgspec
 
@@ -82,9 +82,23 @@ def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tupl
 
 
 def moment(when: str) -> datetime | None:
-    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
+    """An ISO 8601 date or time stamp, which is of UTC unless it says otherwise, in UTC; None for anything else."""
     try:
         found = datetime.fromisoformat(when)
-    except ValueError:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def in_utc(when: str) -> str | None:
+    """The one form of a date or time stamp, such that texts sort by time: 2026-01-31, 2026-01-31T10:00:00+00:00.
+
+    A date stays one, and comes before every time of its day. None for what is not ISO 8601.
+    """
+    found = moment(when)
+    if found is None:
+        return None
+    try:
+        return date.fromisoformat(when).isoformat()
+    except ValueError:
+        return found.isoformat()

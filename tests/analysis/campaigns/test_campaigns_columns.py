@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from kduel.analysis.campaigns.compare import Campaigns, campaigns
-from kduel.analysis.campaigns.history import Point, by_time, history
+from kduel.analysis.campaigns.history import history
 from kduel.cli.history import command as history_command
 from kduel.core.errors import InputError
+from kduel.core.validation import in_utc, moment
 from kduel.report.campaigns.history import picture
 from kduel.store.imported import Source, bring_in
 
@@ -159,9 +160,14 @@ def test_a_date_that_cannot_be_read_is_left_out(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_time_stamps_are_compared_as_times(earlier: str, later: str) -> None:
-    assert by_time(Point(run="b", when=earlier, n=1, mean=1, sd=None)) < by_time(
-        Point(run="a", when=later, n=1, mean=1, sd=None)
-    )
+    assert "" < (in_utc(earlier) or "") < (in_utc(later) or "")
+
+
+@pytest.mark.parametrize(
+    "when", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-14:00", "10:00:00", "last spring"]
+)
+def test_what_has_no_time_in_utc_is_no_date(when: str) -> None:
+    assert in_utc(when) is moment(when) is None
 
 
 @pytest.mark.slow

@@ -16,20 +16,22 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from kduel.analysis.campaigns.history import history
 from kduel.analysis.index import NAME, run_query, stamp_of, update
+from kduel.analysis.indexed import indexed_history
 from kduel.cli.index import command as index_command
 from kduel.cli.query import command as query_command
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.judge.evaluate import judge_run
-from kduel.report.site.content import matrix
+from kduel.report.site.content import matrix, pages
 from kduel.store.imported import Source, bring_in
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
 
 
-def run_of(folder: Path, name: str, shift: float, missing: int | None = None, date: str = "") -> Path:
-    """An imported run: `new` is `shift` per cent slower than `old`; measured on `date`, if that is known."""
+def run_of(folder: Path, name: str, shift: float, missing: int | None = None, date: str = "", new: str = "") -> Path:
+    """An imported run: `new` is `shift` per cent slower than `old`; measured on `date`, if that is known, `new` on another."""
     lines = [
         f"{contender},{trial},b,time,s,lower,{100 * factor + trial * 0.01}"
         for contender, factor in (("old", 1.0), ("new", 1 + shift / 100))
@@ -39,8 +41,14 @@ def run_of(folder: Path, name: str, shift: float, missing: int | None = None, da
     source = folder / f"{name}.csv"
     source.write_text(HEADER + "\n".join(lines) + "\n")
     known = folder / f"{name}.toml"
-    known.write_text("".join(f'[contenders.{who}]\nconditions.date = "{date}"\n' for who in ("old", "new") if date))
-    bring_in([Source(source)], folder / name, conditions=known if date else None)
+    # A date that has blanks is TOML's own.
+    dates = {
+        who: when if " " in when or not when else f'"{when}"' for who, when in (("old", date), ("new", new or date))
+    }
+    known.write_text(
+        "".join(f"[contenders.{who}]\nconditions.date = {when}\n" for who, when in dates.items() if when)
+    )
+    bring_in([Source(source)], folder / name, conditions=known if date or new else None)
     source.unlink()
     known.unlink()
     return folder / name
@@ -268,3 +276,78 @@ def test_the_latest_verdict_is_of_what_was_measured_last(tmp_path: Path) -> None
     assert [(row[5], row[8]) for row in run_query(path, "latest").rows] == [("slower", "measured-last")]
     (row,) = matrix(path).sections[0].table.rows
     assert [cell.text.split()[0] for cell in row[2:]] == ["slower"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "shown"),
+    [
+        ("20260131", "2026-11-20", "2026-01-31"),
+        ("2026-11-21T00:30:00+14:00", "2026-11-20T23:00:00Z", "2026-11-20T10:30:00+00:00"),
+        ("2026-W05-6", "2026-02-01", "2026-01-31"),
+        ("2026-01-31 10:00:00", "2026-01-31T10:00:00.5", "2026-01-31T10:00:00+00:00"),
+        ("2026-01-31", "2026-01-31T00:00:00", "2026-01-31"),
+        ("2026-01-31T23:59:59", "2026-02-01", "2026-01-31T23:59:59+00:00"),
+    ],
+)
+def test_dates_in_any_form_are_in_the_order_of_time(tmp_path: Path, earlier: str, later: str, shown: str) -> None:
+    """They were compared as text: by the form, and by the local time."""
+    run_of(tmp_path, "b-earlier", 10, date=earlier)
+    run_of(tmp_path, "a-later", -10, date=later)
+    path = indexed(tmp_path)
+    assert [row[8] for row in run_query(path, "latest").rows] == ["a-later"]
+    rows = list(csv.reader(io.StringIO(asked(str(tmp_path), "--series", "b/time").stdout)))[1:]
+    assert [row[1] for row in rows] == ["b-earlier", "a-later"] and rows[0][0] == shown
+    listed = {page.title: str(page.sections[-1]) for page in pages(path, {})}
+    for title in ("2 runs", "new against old"):
+        assert listed[title].index("a-later") < listed[title].index("b-earlier")
+        assert f"'{shown[:16].replace('T', ' ')}'" in listed[title]
+    assert "faster" in str(matrix(path).sections) and "slower" not in str(matrix(path).sections)
+    for found in (history([tmp_path]), indexed_history(path)):
+        assert [[Path(point.run).name for point in line.points] for line in found.lines] == [
+            ["b-earlier", "a-later"]
+        ] * 2
+        assert {line.points[0].when for line in found.lines} == {shown}
+
+
+def test_an_index_of_an_earlier_version_is_made_again_and_no_other_file_is(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10, date="20260131")
+    path = indexed(tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE run SET measured = '20260131'")
+        connection.execute("PRAGMA user_version = 5")
+        connection.commit()
+    with pytest.raises(InputError, match="version 5") as refused:
+        run_query(path, "latest")
+    assert refused.value.remedy == "Make it again: `kduel index DIR`."
+    assert run_query(indexed(tmp_path), "SELECT measured FROM run").rows == [["2026-01-31"]]
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE run (path TEXT, kept TEXT)")
+        connection.execute("PRAGMA user_version = 5")
+        connection.commit()
+    kept = path.read_bytes()
+    with pytest.raises(InputError, match="version 5"):
+        indexed(tmp_path)
+    assert path.read_bytes() == kept
+
+
+def test_each_contender_has_a_date_of_its_own(tmp_path: Path) -> None:
+    """Where one alone had a date, `kduel history` called the run's unknown, and with --index it was that of both."""
+    run_of(tmp_path, "first", 10, date="2026-01-31")
+    run_of(tmp_path, "second", 10, date="2026-02-01", new="2026-02-03")
+    run_of(tmp_path, "half", 10, date="", new="2026-03-01")
+    run_of(tmp_path, "none", 10)
+    path = indexed(tmp_path)
+    for found in (history([tmp_path]), indexed_history(path)):
+        assert {Path(run).name: why for run, why in found.skipped.items()} == {
+            "half": "the date of old is unknown",
+            "none": "its date is unknown",
+        }
+        points = {line.contender: [(Path(one.run).name, one.when[5:]) for one in line.points] for line in found.lines}
+        assert points == {
+            "old": [("first", "01-31"), ("second", "02-01")],
+            "new": [("first", "01-31"), ("second", "02-03"), ("half", "03-01")],
+        }
+    assert {*history([tmp_path], contender="new").skipped} == {str(tmp_path / "none")}
+    assert {*indexed_history(path, contender="new").skipped} == {"none"}
+    assert run_query(path, "SELECT measured FROM run WHERE path = 'second'").rows == [["2026-02-03"]]

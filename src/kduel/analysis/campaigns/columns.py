@@ -11,7 +11,7 @@ from msgspec import Struct, field, to_builtins
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
-from kduel.core.results import TrialResult
+from kduel.core.results import TrialResult, stated_date
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import environments_of
 from kduel.judge.verdict.voids import missing_in
@@ -52,7 +52,7 @@ class Column(Struct, kw_only=True):
     run: Path
     contender: str
     when: str
-    """ISO 8601, as exactly as it is known: the day of an import, the start of a run's first trial. Empty: unknown."""
+    """As of `in_utc`: what an import states, or the start of a run's first trial. Empty: unknown."""
     imported: bool
     environments: list[Environment]
     """One a trial; empty where nothing is known."""
@@ -185,13 +185,12 @@ def imported_columns(path: Path) -> list[Column]:
     tables = collect(path)
     found = []
     for name in record.contenders:
-        stated = known[name].get("conditions", {})
         found.append(
             Column(
                 name=name,
                 run=path,
                 contender=name,
-                when=str(stated.get("date", "")) if isinstance(stated, dict) else "",
+                when=stated_date(known[name]),
                 imported=True,
                 environments=[to_builtins(known[name])] if known[name] else [],
                 series=series(tables, name, {}),

@@ -6,7 +6,6 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ class Point(Struct, kw_only=True):
 
     run: str
     when: str
+    """As of `in_utc`."""
     n: int
     mean: float
     sd: float | None
@@ -108,6 +108,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
     units: dict[tuple[str, str, str, str], str] = {}
     skipped: dict[str, str] = {}
     changed: dict[str, list[str]] = {}
+    dates: dict[str, dict[str, str]] = {}
     runs = 0
     for path in runs_below(places):
         try:
@@ -118,12 +119,9 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
         runs += 1
         if found and found[0].changed:
             changed[str(path)] = found[0].changed
+        dates[str(path)] = {column.contender: column.when for column in found}
         for column in found:
-            if contender not in column.contender:
-                continue
-            if moment(column.when) is None:
-                told = f"its date, {column.when!r}, is not ISO 8601" if column.when else "its date is unknown"
-                skipped[str(path)] = told
+            if contender not in column.contender or moment(column.when) is None:
                 continue
             for (label, name), series in column.series.items():
                 key = f"{label}/{name}"
@@ -137,6 +135,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                 point = Point(run=str(path), when=column.when, n=len(values), mean=statistics.fmean(values), sd=sd)
                 gathered.setdefault(place, []).append((point, column))
                 units[place] = series.metric.unit
+    skipped |= undated_runs(dates, contender)
     lines = []
     for place, entries in gathered.items():
         if len(entries) > 1:
@@ -153,6 +152,25 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
             )
     divided = separation_notes((place[0], point.run) for place, entries in gathered.items() for point, _ in entries)
     return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed, apart=divided)
+
+
+def undated_runs(dates: dict[str, dict[str, str]], chosen: str) -> dict[str, str]:
+    """By run: which contenders, of those with `chosen` in their names, are left out for their dates, and why.
+
+    `dates` has the date of every contender, by run.
+    """
+    found = {}
+    for run, known in dates.items():
+        wrong = {
+            name: f", {when!r}, is not ISO 8601" if when else " is unknown"
+            for name, when in known.items()
+            if moment(when) is None
+        }
+        if len(wrong) == len(known) and len({*wrong.values()}) == 1:
+            found[run] = f"its date{next(iter(wrong.values()))}"
+        elif told := [f"the date of {name}{why}" for name, why in wrong.items() if chosen in name]:
+            found[run] = "; ".join(told)
+    return found
 
 
 def line_of(
@@ -172,12 +190,10 @@ def line_of(
     )
 
 
-def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:
+def by_time(point: Point) -> tuple[str, list[tuple[int, str]]]:
     """Sort key: the time; among imports of one day the name, in which run-2 comes before run-10."""
-    known = moment(point.when)
-    assert known is not None
     parts = re.findall(r"\d+|\D+", point.run)
-    return known, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return point.when, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def machine_of(column: Column) -> str:
