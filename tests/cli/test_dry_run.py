@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from made_kernels import bzimage
 
 from kduel.cli.run import command
 from kduel.core.errors import HostError, InputError
@@ -151,6 +153,10 @@ def test_the_members_of_a_fleet_are_checked_as_a_run_does(
         ("git:.#v6", "has no commit 'v6'"),
         ("source:nope.tar.xz", "there is no file nope.tar.xz"),
         ("source:.", "is a directory, not a source archive"),
+        ("source:text", "text does not unpack: tar: This does not look like a tar archive"),
+        ("text.deb", "text.deb is not a complete Debian package: it does not begin as one"),
+        ("text.rpm", "text.rpm is not a complete RPM package: it does not begin as one"),
+        ("git:repository", "no source tree of the Linux kernel"),
         ("installed:", "'installed:' names no release"),
         ("installed:6.1", "the machine qemu has no kernels of its own"),
     ],
@@ -159,9 +165,62 @@ def test_a_dry_run_refuses_a_kernel_that_no_source_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").write_text("no kernel")
-    done = CliRunner().invoke(command, ["debian:6.1", kernel, "--dry-run"])
-    assert isinstance(done.exception, InputError) and said in str(done.exception)
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    for name in ("text", "text.deb", "text.rpm"):
+        (tmp_path / name).write_text("no kernel")
+    if kernel == "git:repository":
+        repository(tmp_path / "repository", "Makefile")
+    for words in (["--dry-run"], []):
+        done = CliRunner().invoke(command, ["debian:6.1", kernel, *words])
+        assert isinstance(done.exception, InputError) and said in str(done.exception)
+
+
+def repository(place: Path, *files: str) -> Path:
+    """A git repository whose only commit holds these files, each with the version of a kernel."""
+    for name in files:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n")
+    own = ["git", "-C", str(place), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "kernel"]):
+        subprocess.run([*own, *words], check=True)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("files", "below"),
+    [
+        (["Makefile", "Kconfig"], ""),
+        (["linux/Makefile", "linux/Kconfig", ".hidden"], ""),
+        (["a/Makefile", "a/Kconfig", "b/c"], "a"),
+    ],
+)
+def test_commits_with_a_kernels_tree_are_accepted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: list[str], below: str
+) -> None:
+    place = repository(tmp_path / "repository", *files)
+    subprocess.run(["git", "clone", "-q", "--bare", place, tmp_path / "bare"], check=True)
+    for kernel in (f"git:repository/{below}", *([] if below else ["git:bare"])):
+        assert "Nothing was fetched or booted" in plan(monkeypatch, tmp_path, kernel, kernels="debian:6.1")
+
+
+@pytest.mark.parametrize(
+    ("kernels", "said"),
+    [
+        ("./image ./other", "modules=/nope holds no modules: there is no such directory"),
+        ("debian:6.1 debian:6.12", "debian:6.1 brings its own modules"),
+    ],
+)
+def test_modules_that_cannot_be_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernels: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    for name in ("image", "other"):
+        (tmp_path / name).write_bytes(bzimage("6.1.0"))
+    for words in (["--dry-run"], []):
+        given = [*kernels.split(), "--sweep", "modules=/nope,/nope2", "--benchmark", "redis", *words]
+        refused = CliRunner().invoke(command, given).exception
+        assert isinstance(refused, InputError) and said in str(refused)
 
 
 @pytest.mark.parametrize("out", ["full", "file", "file/x", "link", "link/x", "o" * 300])

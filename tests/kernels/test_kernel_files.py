@@ -121,7 +121,7 @@ class TestPackages:
         with pytest.raises(InputError, match="there is no file"):
             get(tmp_path / "none.deb", cache)
         with pytest.raises(InputError, match="brings its own modules"):
-            get(deb(tmp_path, "image", "1", kernel_files(RELEASE)), cache, modules="/lib/modules")
+            get(deb(tmp_path, "image", "1", kernel_files(RELEASE)), cache, modules=str(tmp_path))
 
 
 class TestImages:

@@ -69,7 +69,7 @@ def check_parts(request: RunRequest, lock: Lock | None) -> str:
     if isinstance(request.fleet, str) and request.fleet:
         kind = machine_kind(study.machine)
         for contender in study.contenders:
-            kind.check_kernel(contender.kernel)
+            kind.check_kernel(contender.kernel, contender.modules)
         return read_fleet_study(study, request.fleet, request.origin)
     if lock is None or lock.fleet is None:
         check_root(cache_root())

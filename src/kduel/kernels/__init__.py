@@ -15,6 +15,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.kernels.files.modules import modules_place
 
 
 class Kernel(Struct, frozen=True, kw_only=True):
@@ -66,6 +67,8 @@ class KernelSource(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line: the form of a specification, a colon and a space, and what it means."""
+    brings_modules: ClassVar[bool] = False
+    """True if its kernels have all their modules, so that modules=DIR is refused."""
     installed: ClassVar[bool] = False
     """True if its kernels are on the machine that is measured: each is an InstalledKernel."""
 
@@ -90,19 +93,29 @@ class KernelSource(ABC):
 
 def resolve(spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = "") -> Kernel:
     """The kernel that `spec` means, from whichever source accepts it. Raises InputError where none does."""
-    source = find_source(spec)
+    source = find_source(spec, modules)
     return source.resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
 
 
-def find_source(spec: str) -> KernelSource:
-    """The source that accepts `spec` and finds nothing wrong with its form. Raises InputError."""
+def find_source(spec: str, modules: str = "") -> KernelSource:
+    """The source that accepts `spec` and finds nothing wrong with its form, nor with the place of its modules. Raises
+    InputError."""
     sources = plugins("kernels").values()
     source: KernelSource
     for source in sources:
         if source.accepts(spec):
             source.check_spec(spec)
+            check_modules(source, spec, modules)
             return source
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
         f"Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list kernels` explains each.",
     )
+
+
+def check_modules(source: KernelSource, spec: str, modules: str) -> None:
+    """Raises InputError where the kernels of a source take no modules=DIR, or DIR is not there."""
+    if modules and source.brings_modules:
+        raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
+    if modules:
+        modules_place(modules)

@@ -16,6 +16,8 @@ class Deb(PackageFiles):
     name = "deb"
     summary = "A.deb[,B.deb...]: packages of one kernel"
     ending = ".deb"
+    kind = "Debian package"
+    magic = b"!<arch>\n"
 
     def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
         return unpack_debs(packages, into)

@@ -99,6 +99,8 @@ class Debian(KernelSource):
     name = "debian"
     summary = "debian:VERSION[-FLAVOUR]: Debian's kernels, bullseye to experimental (generic, cloud, rt)"
 
+    brings_modules = True
+
     def accepts(self, spec: str) -> bool:
         return spec.startswith(PREFIX)
 
@@ -109,8 +111,6 @@ class Debian(KernelSource):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         wanted = parse_spec(spec)
-        if modules:
-            raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         if offline:
             return _from_cache(wanted, cache, progress)
         archive = Archive(cache, progress, architecture=wanted.architecture)

@@ -9,7 +9,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.compile.from_source import FromSource
-from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
+from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar, version_in
 
 
 class Git(FromSource):
@@ -20,7 +20,7 @@ class Git(FromSource):
     summary = "git:DIR#REF[,arch=A][,config=C]: built on this host from a commit, a tag or a branch"
 
     def check_place(self, place: str) -> None:
-        find_commit(place)
+        check_tree(*find_commit(place))
 
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         top, commit = find_commit(place)
@@ -41,6 +41,25 @@ class Git(FromSource):
         return SourceTree(
             tree=tree, identity=commit, version=read_version(tree), exact=f"{self.prefix}{top}#{commit}", facts=facts
         )
+
+
+def check_tree(top: Path, commit: str) -> None:
+    """Raises InputError where a commit has no kernel's tree, as `unpack_tree` does: one directory that is alone is looked into."""
+    tree = f"{commit}:{ask_git(top, 'rev-parse', '--show-prefix').strip()}"
+    entries = [line.partition("\t") for line in ask_git(top, "ls-tree", "--full-tree", tree).splitlines()]
+    seen = [(facts.split()[1], name) for facts, _, name in entries if not name.startswith(".")]
+    if len(seen) == 1 and seen[0][0] == "tree":
+        tree = f"{tree}{seen[0][1]}/"
+    complete = bool(ask_git(top, "rev-parse", "--verify", "--quiet", f"{tree}Kconfig"))
+    version_in(ask_git(top, "show", f"{tree}Makefile"), complete=complete)
+
+
+def ask_git(top: Path, *words: str) -> str:
+    """Output of git; empty where it fails."""
+    done = subprocess.run(
+        ["git", "-C", str(top), *words], capture_output=True, text=True, errors="replace", check=False
+    )
+    return done.stdout if done.returncode == 0 else ""
 
 
 def find_commit(place: str) -> tuple[Path, str]:

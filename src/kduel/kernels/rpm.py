@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kduel.kernels.files.layout import UnpackedKernel
 from kduel.kernels.packages.package_files import PackageFiles
-from kduel.kernels.packages.rpm import unpack_rpms
+from kduel.kernels.packages.rpm import LEAD_MAGIC, unpack_rpms
 
 
 class Rpm(PackageFiles):
@@ -16,6 +16,8 @@ class Rpm(PackageFiles):
     name = "rpm"
     summary = "A.rpm[,B.rpm...] or rpm:A.rpm: packages of one kernel"
     ending = ".rpm"
+    kind = "RPM package"
+    magic = LEAD_MAGIC
 
     def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
         return unpack_rpms(packages, into)

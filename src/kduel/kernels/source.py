@@ -9,7 +9,7 @@ from kduel.core.errors import InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.kernels.compile.from_source import FromSource
-from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
+from kduel.kernels.compile.source import SourceTree, check_archive, read_version, unpack_tree, untar
 
 
 class SourceArchive(FromSource):
@@ -20,7 +20,7 @@ class SourceArchive(FromSource):
     summary = "source:FILE.tar.xz[,arch=A][,config=C]: built on this host from a source archive"
 
     def check_place(self, place: str) -> None:
-        find_archive(place)
+        check_archive(find_archive(place))
 
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         path = find_archive(place)

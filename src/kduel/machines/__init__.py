@@ -192,9 +192,9 @@ class MachineKind(ABC, Generic[S]):
         """True if a machine with this [machine] table, as it was written, does not reboot between trials."""
         return False
 
-    def check_kernel(self, spec: str) -> None:
+    def check_kernel(self, spec: str, modules: str = "") -> None:
         """Raise what `kernel` does, as far as that is seen at once, without an archive or a build."""
-        if find_source(spec).installed:
+        if find_source(spec, modules).installed:
             self.check_installed(spec)
 
     def kernel(

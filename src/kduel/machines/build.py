@@ -24,7 +24,7 @@ from kduel.core.progress import Progress
 from kduel.core.supervised_process import supervised_process
 from kduel.core.temporary import temporary_directory
 from kduel.core.untrusted import MalformedError, exit_status
-from kduel.kernels import Kernel
+from kduel.kernels import Kernel, check_modules
 from kduel.kernels.compile import timed as timed_script
 from kduel.kernels.compile.cause import find_cause
 from kduel.kernels.compile.from_source import CompilePlan, FromSource
@@ -184,8 +184,8 @@ class Build(MachineKind[BuildSettings]):
     name: ClassVar[str] = "build"
     summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
 
-    def check_kernel(self, spec: str) -> None:
-        source_of(spec)
+    def check_kernel(self, spec: str, modules: str = "") -> None:
+        source_of(spec, modules)
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
@@ -220,7 +220,7 @@ class Build(MachineKind[BuildSettings]):
 
 def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modules: str) -> CompilePlan:
     """The build that a contender's kernel means. Raises InputError for one that is not built from source."""
-    plan = source_of(spec).plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+    plan = source_of(spec, modules).plan(spec, cache=cache, progress=progress, offline=offline)
     if plan.recipe.ccache:
         raise InputError(
             f"{spec}: with ccache the time of a build is meaningless", "Leave out ccache=yes on the machine build."
@@ -228,11 +228,12 @@ def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modul
     return plan
 
 
-def source_of(spec: str) -> FromSource:
+def source_of(spec: str, modules: str = "") -> FromSource:
     """The source of a kernel that is to be built. Raises InputError for any other kernel."""
     for source in plugins("kernels").values():
         if isinstance(source, FromSource) and source.accepts(spec):
             source.check_spec(spec)
+            check_modules(source, spec, modules)
             return source
     raise InputError(
         f"the machine build builds kernels, and {spec} is not given as source",

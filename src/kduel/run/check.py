@@ -25,7 +25,7 @@ def check_at_once(chosen: ResolvedStudy, cache_root: Path, lock: Lock | None = N
     for index, contender in enumerate(chosen.study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is None or not known.unbuilt:
-            chosen.kind.check_kernel(name_exactly(contender, known))
+            chosen.kind.check_kernel(name_exactly(contender, known), contender.modules)
         schedulers.check_at_once(contender, cache_root)
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import NotMeasuredError
 from kduel.core.progress import Progress, Task
 from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
@@ -70,6 +70,7 @@ class FromSource(KernelSource):
     """A kernel that is built here."""
 
     prefix: ClassVar[str]
+    brings_modules = True
 
     @abstractmethod
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
@@ -84,12 +85,8 @@ class FromSource(KernelSource):
     def check_spec(self, spec: str) -> None:
         self.check_place(read_recipe(spec)[0].removeprefix(self.prefix))
 
-    def plan(
-        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
-    ) -> CompilePlan:
+    def plan(self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False) -> CompilePlan:
         """Get the source and look for the compiler; nothing is built. Raises InputError, HostError."""
-        if modules:
-            raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         place, recipe = read_recipe(spec)
         with_compiler = compiler_version(recipe.target)
         source = self.source(place.removeprefix(self.prefix), cache=cache, progress=progress, offline=offline)
@@ -99,7 +96,7 @@ class FromSource(KernelSource):
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
-        planned = self.plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        planned = self.plan(spec, cache=cache, progress=progress, offline=offline)
         name = f"{PREFIX}{planned.source.version}-{planned.recipe.arch}-{planned.key[:16]}"
         entry = cache.entry(
             stored.KIND, name, lambda into: compile_kernel(planned, into, cache=cache, progress=progress)

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import InputError, os_errors
 
 KIND = "source"
 NUMBERS = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
@@ -59,25 +60,53 @@ def untar(archive: Path | None, into: Path, feed: subprocess.Popen[bytes] | None
     tar itself refuses members that would leave the directory.
     """
     command = ["tar", "-x", "-C", str(into), "--no-same-owner", "--no-same-permissions", "-f", str(archive or "-")]
-    try:
+    with as_tar_error():
         done = subprocess.run(
             command, stdin=feed.stdout if feed else subprocess.DEVNULL, capture_output=True, check=False
         )
-    except OSError as error:
-        raise HostError(f"tar cannot be run: {error.strerror}", "Install tar and xz-utils.") from error
     if done.returncode:
-        said = done.stderr.decode("utf-8", errors="replace").strip().splitlines() or ["no reason given"]
-        raise InputError(f"{archive or 'the archive'} does not unpack: {said[0][:300]}", "Copy or download it again.")
+        raise damaged_archive(archive, done.stderr)
+
+
+def check_archive(archive: Path) -> None:
+    """Raises InputError for what is no tar file, as far as its first member tells; HostError without tar."""
+    with as_tar_error(), subprocess.Popen(
+        ["tar", "-t", "-f", str(archive)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as listing:  # fmt: skip
+        assert listing.stdout is not None and listing.stderr is not None
+        if listing.stdout.readline():
+            listing.kill()
+            return
+        said = listing.stderr.read()
+    if listing.returncode:
+        raise damaged_archive(archive, said)
+
+
+def as_tar_error() -> AbstractContextManager[None]:
+    """Turn an OSError of starting tar into a HostError."""
+    return os_errors("tar cannot be run", "Install tar and xz-utils.")
+
+
+def damaged_archive(archive: Path | None, stderr: bytes) -> InputError:
+    """The error for what tar cannot read; `stderr` is what it said."""
+    said = stderr.decode("utf-8", errors="replace").strip().splitlines() or ["no reason given"]
+    return InputError(f"{archive or 'the archive'} does not unpack: {said[0][:300]}", "Copy or download it again.")
 
 
 def read_version(tree: Path) -> str:
     """Version in the Makefile. Raises InputError for what is no kernel's tree."""
     try:
-        head = (tree / "Makefile").read_text("utf-8", errors="replace")[:2000]
+        makefile = (tree / "Makefile").read_text("utf-8", errors="replace")
     except OSError:
-        head = ""
-    numbers = dict(NUMBERS.findall(head))
-    if not {"VERSION", "PATCHLEVEL", "SUBLEVEL"} <= numbers.keys() or not (tree / "Kconfig").exists():
+        makefile = ""
+    return version_in(makefile, complete=(tree / "Kconfig").exists())
+
+
+def version_in(makefile: str, *, complete: bool) -> str:
+    """Version in a Makefile's text. Raises InputError for what is no kernel's; `complete` is whether a Kconfig is next to it."""
+    numbers = dict(NUMBERS.findall(makefile[:2000]))
+    if not {"VERSION", "PATCHLEVEL", "SUBLEVEL"} <= numbers.keys() or not complete:
         raise InputError(
             "this is no source tree of the Linux kernel: its Makefile has no version", "Give a kernel's source."
         )

@@ -52,7 +52,7 @@ def modules_directory(given: str, release: str) -> Path:
 
     Raises InputError where there are none, or those of another kernel.
     """
-    place = Path(given).expanduser().resolve()
+    place = modules_place(given)
     below = [place / release, *(place / lib / "modules" / release for lib in ("lib", "usr/lib"))]
     found = next((path for path in (place, *below) if (path / "kernel").is_dir()), None)
     if found is None:
@@ -68,6 +68,17 @@ def modules_directory(given: str, release: str) -> Path:
             )
         break
     return found
+
+
+def modules_place(given: str) -> Path:
+    """The directory that a user named. Raises InputError where there is none."""
+    place = Path(given).expanduser().resolve()
+    if not place.is_dir():
+        raise InputError(
+            f"modules={given} holds no modules: there is no such directory",
+            "Give the directory lib/modules/RELEASE of the kernel, or the one given to make as INSTALL_MOD_PATH.",
+        )
+    return place
 
 
 def modinfo(path: Path) -> dict[str, list[str]]:

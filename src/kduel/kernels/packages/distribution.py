@@ -62,6 +62,7 @@ class _KeptList(Struct, frozen=True):
 class Distribution(KernelSource):
     """`NAME:RELEASE[-VERSION]`: the newest kernel of a release, or of a version in it."""
 
+    brings_modules = True
     title: ClassVar[str]
     release: ClassVar[re.Pattern[str]]
     """What may follow `NAME:`."""
@@ -132,8 +133,6 @@ class Distribution(KernelSource):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         match = self._parse(spec)
-        if modules:
-            raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         release, version = match["release"], match["version"] or ""
         if offline or self._has_exactly(spec, cache):
             return self._from_cache(spec, release, version, cache, progress)

@@ -24,6 +24,9 @@ class PackageFiles(KernelSource):
     """One package, or several separated by commas where a kernel is split."""
 
     ending: ClassVar[str]
+    kind: ClassVar[str]
+    magic: ClassVar[bytes]
+    """Its first bytes."""
 
     @abstractmethod
     def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
@@ -36,6 +39,15 @@ class PackageFiles(KernelSource):
         for package in self.packages(spec):
             if not package.is_file():
                 raise InputError(f"there is no file {package}", "Check the path; several are separated by commas.")
+            try:
+                with package.open("rb") as stream:
+                    beginning = stream.read(len(self.magic))
+            except OSError as error:
+                raise InputError(f"{package} cannot be read: {error.strerror}", "Check its permissions.") from error
+            if beginning != self.magic:
+                raise InputError(
+                    f"{package} is not a complete {self.kind}: it does not begin as one", "Copy or download it again."
+                )
 
     def packages(self, spec: str) -> list[Path]:
         """The files that a specification names."""
@@ -46,12 +58,7 @@ class PackageFiles(KernelSource):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         packages = self.packages(spec)
-        try:
-            digests = [sha256_of(package) for package in packages]
-        except OSError as error:
-            raise InputError(
-                f"{error.filename} cannot be read: {error.strerror}", "Check its permissions."
-            ) from error
+        digests = [sha256_of(package) for package in packages]
         key = hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()[:12]
 
         def build(into: Path) -> None:
