@@ -228,12 +228,14 @@ def test_a_word_of_the_command_line_may_set_what_differs() -> None:
         "debian:6.12,cmdline=mitigations=off isolcpus=1,2",
         "debian-source:6.12,arch=arm64,config=tinyconfig,sysctl=vm.swappiness=10,sysctl=kernel.x=a,b",
         'debian:6.12,scheduler=scx_lavd --autopower,policy=rr:50,cmdline=quiet "x"',
+        "./bzImage,modules=/lib/modules/6,12",
     ]
     text = contender_tables(words, numbered=False)
-    plain, line, sysctls, all_others = read_contenders(tomllib.loads(text)["contender"], "words")
+    plain, line, sysctls, all_others, image = read_contenders(tomllib.loads(text)["contender"], "words")
     assert plain.name == "debian-6.12" and not plain.cmdline
     assert (line.kernel, line.cmdline) == ("debian:6.12", "mitigations=off isolcpus=1,2")
     assert line.name == "debian-6.12 mitigations=off isolcpus=1,2"
+    assert (image.kernel, image.modules) == ("./bzImage", "/lib/modules/6,12")
     assert sysctls.kernel == "debian-source:6.12,arch=arm64,config=tinyconfig"
     assert sysctls.sysctl == {"vm.swappiness": "10", "kernel.x": "a,b"}
     assert (all_others.scheduler, all_others.policy, all_others.cmdline) == (
@@ -250,6 +252,7 @@ def test_a_word_of_the_command_line_may_set_what_differs() -> None:
         "debian:6.12,sysctl=vm.swappiness",
         "debian:6.12,sysctl==1",
         "a,policy=rr:1,policy=rr:2",
+        "./bzImage,modules=",
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused(word: str) -> None:

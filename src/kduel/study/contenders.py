@@ -41,7 +41,7 @@ def with_settings(spec: str) -> dict[str, Any]:
         if not value or unusable:
             raise InputError(
                 f"{spec}: {setting} is no setting of a contender",
-                "Give cmdline=WORDS, scheduler=NAME or policy=POLICY once each, and sysctl=KEY=VALUE once for each sysctl.",
+                "Give cmdline=WORDS, scheduler=NAME, policy=POLICY or modules=DIR once each, and sysctl=KEY=VALUE once for each sysctl.",
             )
         if key == "sysctl":
             found.setdefault("sysctl", {})[name] = wanted
@@ -69,7 +69,7 @@ def tables_of(contenders: list[Contender]) -> str:
 
 LONGEST_NAME = 200
 """Characters of a contender's name."""
-SETTINGS = ("cmdline", "sysctl", "scheduler", "policy")
+SETTINGS = ("cmdline", "sysctl", "scheduler", "policy", "modules")
 """The keys of a contender that a word of the command line may add to its kernel."""
 CROSSED = ("kernel", "scheduler", "policy", "cmdline")
 """The keys of a contender for which a list makes a contender of every combination."""

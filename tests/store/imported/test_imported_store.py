@@ -134,6 +134,10 @@ def test_a_report_says_when_imported_values_were_measured(tmp_path: Path) -> Non
         ("[contenders.old]\nconditions.date = 'yesterday'", "old.conditions.date is 'yesterday'"),
         ("[contenders.new]\nconditions.date = '26.12.2025'", "new.conditions.date is '26.12.2025'"),
         ("[contenders.old]\ndate = '2025-12-26'", "contenders.old has a date"),
+        ("[contenders.old]\nconditions.Date = '2025-12-26'", "contenders.old has 'Date'. Did you mean date?"),
+        ("[contenders.new]\nconditions.'date ' = '2025-12-26'", "contenders.new has 'date '. Did you mean date?"),
+        ("[contenders.new]\nDATE = '2025-12-26'", "contenders.new has 'DATE'. Did you mean date?"),
+        ("[contenders.new]\nConditions.date = '2025-12-26'", "has 'Conditions'. Did you mean conditions?"),
     ],
 )
 def test_bad_conditions_are_errors(tmp_path: Path, text: str, said: str) -> None:

@@ -211,6 +211,11 @@ def check_dates(path: Path, conditions: Conditions) -> None:
         if "date" in facts:
             raise InputError(f"{path.name}: contenders.{name} has a date that is not among its conditions", remedy)
         stated = facts.get("conditions")
+        for key in (*facts, *(stated if isinstance(stated, dict) else ())):
+            if key != (meant := key.strip().casefold()) and meant in ("conditions", "date"):
+                raise InputError(
+                    f"{path.name}: contenders.{name} has {visible(key, 60)!r}. Did you mean {meant}?", remedy
+                )
         if isinstance(stated, dict) and "date" in stated and moment(str(stated["date"])) is None:
             wrong = visible(stated["date"], 60)
             raise InputError(f"{path.name}: contenders.{name}.conditions.date is {wrong!r}, not ISO 8601", remedy)
