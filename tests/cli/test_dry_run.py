@@ -267,6 +267,26 @@ def test_how_far_a_run_is_is_told(kduel: Callable[..., Any], finished: tuple[Pat
     # As git copies a run of which nothing is measured.
     shutil.rmtree(run / "trials")
     assert "no trial is complete yet" in kduel(*words).stdout
+    assert kduel(*words[:-1]).returncode == 0
+    assert "is complete, so nothing is left" in kduel(*words).stdout
+
+
+@pytest.mark.parametrize("lost", ["trials", "plan.jsonl"])
+def test_a_damaged_run_is_refused_as_by_the_run(
+    kduel: Callable[..., Any], finished: tuple[Path, Path], lost: str
+) -> None:
+    study, run = finished
+    if lost == "trials":
+        shutil.rmtree(run / "trials")
+    else:
+        with (run / "plan.jsonl").open("a") as plan_file:
+            plan_file.write("{}\n")
+    before = sorted(path.name for path in run.iterdir())
+    words = ["run", study, "--out", run]
+    dry, real = kduel(*words, "--dry-run"), kduel(*words)
+    assert dry.returncode == real.returncode == 2
+    assert dry.stderr == real.stderr and lost in dry.stderr
+    assert sorted(path.name for path in run.iterdir()) == before
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,13 @@ def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     with suppress(FileNotFoundError):
         path.stat()
     refuse_second(path)  # Again when it is held: two may begin at the same time.
-    lock = RunDir.open(path).lock(prepared=False) if (path / "lock.json").is_file() else None
-    if lock is None:
+    run = RunDir.open(path) if (path / "lock.json").is_file() else None
+    lock = run.lock(prepared=False) if run is not None else None
+    if run is None or lock is None:
         check_free(path)
     else:
+        run.plan()
+        run.names()
         check_seed(lock, path, request.seed)
         if request.fleet:
             from kduel.run.fleet.session import check_of_fleet
@@ -143,7 +146,7 @@ def run_on_one_machine(
 
     study, origin = request.study, request.origin
     read = read_study(study, origin)
-    check_at_once(read, means["cache"].root, lock)
+    check_at_once(study, read.kind, means["cache"].root, lock)
     with ExitStack() as held:
         with prepare_in_background(study, read, terminal, **means) as early:
             got = get_kernels(read, lock=lock, **means)
@@ -236,8 +239,7 @@ def describe_progress(path: Path) -> str:
 
     run = RunDir.open(path)
     if run.lock(prepared=False).prepared:
-        # Where nothing is measured yet, a copy by git has no such directory.
-        boots, nothing = len(run.names()) if run.trials.exists() else 0, "no trial is complete yet"
+        boots, nothing = len(run.names()), "no trial is complete yet"
     else:
         boots, nothing = len(RunDir(run.exact_part).names()) if run.exact_part else 0, "nothing is counted yet"
     return trials_kept(boots) if boots else nothing

@@ -13,19 +13,18 @@ from kduel.guest.size import mebibytes
 if TYPE_CHECKING:
     from kduel.core.experiment import Contender
     from kduel.machines import MachineKind
-    from kduel.run.prepare import ResolvedStudy
     from kduel.store.collect import PreparedSteps
     from kduel.store.documents import KernelRecord, Lock
     from kduel.study.load import Study
 
 
-def check_at_once(chosen: ResolvedStudy, cache_root: Path, lock: Lock | None = None) -> None:
+def check_at_once(study: Study, kind: MachineKind[Any], cache_root: Path, lock: Lock | None = None) -> None:
     """Raise what the contenders are refused for as far as that is seen at once; nothing is fetched, built or written. With the
     `lock` of a run that goes on, the kernels are those of the run."""
-    for index, contender in enumerate(chosen.study.contenders):
+    for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is None or not known.unbuilt:
-            chosen.kind.check_kernel(name_exactly(contender, known), contender.modules)
+            kind.check_kernel(name_exactly(contender, known), contender.modules)
         schedulers.check_at_once(contender, cache_root)
 
 

@@ -194,6 +194,9 @@ class RunDir:
 
     def names(self) -> list[str]:
         """The names of the trials that are there, in no order. Raises InputError."""
+        # A copy by git has no such directory where nothing was measured yet.
+        if not self.trials.exists() and not (self.path / RESULTS).exists():
+            return []
         try:
             names = [path.name for path in entries(self.trials) if not path.name.startswith(".")]
             check_names(*names)
@@ -273,6 +276,9 @@ class RunDir:
         """Hold the run, as `hold`, to make trials: what is half-written is removed before and after, so that it does not
         matter where an interruption falls."""
         with self.hold(patience):
+            if not self.names():
+                with as_disk_error(self.trials):
+                    self.trials.mkdir(exist_ok=True)
             self.sweep()
             try:
                 yield
