@@ -16,7 +16,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
 from kduel.store.rundir import RunDir
-from kduel.store.whole_files import write_whole
+from kduel.store.whole_files import as_disk_error, write_whole
 from kduel.study.file import Blocks, StudyHeader
 from kduel.study.plan import PlannedTrial
 
@@ -197,8 +197,15 @@ def test_a_full_disk_is_told_and_loses_nothing():
     # /dev/full is the kernel's own full disk.
     with pytest.raises(OSError, match="No space"):
         Path("/dev/full").write_bytes(b"x" * 10)
-    from kduel.store.whole_files import as_disk_error
-
     with pytest.raises(HostError, match="No space") as caught, as_disk_error(Path("run")):
         Path("/dev/full").write_bytes(b"x" * 10)
     assert "kduel resume" in caught.value.remedy
+
+
+def test_a_program_without_a_name_is_told_apart_from_the_disk(tmp_path: Path) -> None:
+    with (
+        pytest.raises(HostError, match="a program without a name cannot be run: ") as caught,
+        as_disk_error(tmp_path),
+    ):
+        subprocess.run([""], check=False)
+    assert "Name a program" in caught.value.remedy and "space" not in caught.value.remedy

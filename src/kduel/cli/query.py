@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 
 import click
 
 from kduel.cli.options import NamedPath, Word, format_option, output_option
-from kduel.cli.output import emit, emit_json
+from kduel.cli.output import STDOUT, emit, emit_json
+
+LONGEST_SHOWN = 60
+"""Characters of a text in a table that is printed; a file has it whole."""
 
 
 @click.command("query")
 @click.argument("place", type=NamedPath(), metavar="DIR|INDEX")
 @click.argument("question", required=False, type=Word())
 @click.option(
-    "--series", metavar="BENCHMARK/METRIC", help="Export a metric over time as CSV for Apache Otava instead."
+    "--series",
+    type=Word(),
+    metavar="BENCHMARK/METRIC",
+    help="Export a metric over time as CSV for Apache Otava instead.",
 )
 @format_option("text", "json", "csv")
 @output_option
@@ -45,12 +52,23 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
         return
     answer = run_query(path, "runs" if question is None else question)
     if form == "json":
+        check_json(answer.columns, answer.rows)
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
         emit_json({"schema": 1, "rows": rows}, output)
     elif form == "csv":
         emit(as_csv([list(answer.columns), *answer.rows]), output)
     else:
-        emit(as_table(answer.columns, answer.rows), output)
+        emit(as_table(answer.columns, answer.rows, LONGEST_SHOWN if output in (None, STDOUT) else None), output)
+
+
+def check_json(columns: list[str], rows: list[list[str | int | float | None]]) -> None:
+    """Raises InputError for a number that JSON does not have."""
+    from kduel.core.errors import InputError
+
+    for row in rows:
+        for column, value in zip(columns, row, strict=True):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"{column} is {value}, which JSON does not have", "Give --format csv or text.")
 
 
 def as_csv(rows: list[list[str | int | float | None]]) -> str:
@@ -64,15 +82,18 @@ def as_csv(rows: list[list[str | int | float | None]]) -> str:
     return stream.getvalue()
 
 
-def as_table(columns: list[str], rows: list[list[str | int | float | None]]) -> str:
-    """Aligned columns under a header; numbers at the right."""
+def as_table(columns: list[str], rows: list[list[str | int | float | None]], longest: int | None) -> str:
+    """Aligned columns under a header; numbers at the right. Texts are cut at `longest` characters, if it is given."""
     from kduel.core.format import MISSING
     from kduel.core.text import visible
 
     if not rows:
         return "No rows.\n"
     cells = [
-        [MISSING if v is None else f"{v:.4g}" if isinstance(v, float) else visible(v, 60) for v in row]
+        [
+            MISSING if v is None else f"{v:.4g}" if isinstance(v, float) else visible(v, longest or len(str(v)))
+            for v in row
+        ]
         for row in rows
     ]
     widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]

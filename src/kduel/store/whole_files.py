@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from kduel.core.errors import InputError, os_errors, unusable_path
+from kduel.core.errors import HostError, InputError, os_errors, unusable_path
 from kduel.core.temporary import ordinary_mode
 
 SYNCS = 16
@@ -27,7 +27,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
-    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`. A path below
+    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`; so is a program without a name. A path below
     a file is no fault of the disk, and an InputError.
     """
     try:
@@ -35,6 +35,11 @@ def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.EEXIST) and is_below_file(where):
             raise unusable_path(where, os.strerror(errno.ENOTDIR)) from error
+        if error.filename == "":
+            raise HostError(
+                f"a program without a name cannot be run: {error.strerror}",
+                "Name a program in the settings of the machine, then start again.",
+            ) from error
         elsewhere = is_elsewhere(error.filename, where)
         place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
         with os_errors(place, remedy):

@@ -351,3 +351,32 @@ def test_each_contender_has_a_date_of_its_own(tmp_path: Path) -> None:
     assert {*history([tmp_path], contender="new").skipped} == {str(tmp_path / "none")}
     assert {*indexed_history(path, contender="new").skipped} == {"none"}
     assert run_query(path, "SELECT measured FROM run WHERE path = 'second'").rows == [["2026-02-03"]]
+
+
+def test_a_file_holds_long_texts_whole(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 5)
+    indexed(tmp_path)
+    words = [str(tmp_path), "SELECT replace(hex(zeroblob(50)), '0', 'x') AS text, name FROM run"]
+    shown = CliRunner().invoke(query_command, words, catch_exceptions=False)
+    assert "x" * 60 + "... (40 more characters)" in shown.output
+    CliRunner().invoke(query_command, [*words, "-o", str(tmp_path / "answer")], catch_exceptions=False)
+    assert "x" * 100 + "  first" in (tmp_path / "answer").read_text()
+
+
+def test_a_number_that_json_has_not_is_refused(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 5)
+    indexed(tmp_path)
+    words = [str(tmp_path), "SELECT 1.5 AS small, -1e999 AS large"]
+    with pytest.raises(InputError, match="large is -inf, which JSON does not have"):
+        CliRunner().invoke(query_command, [*words, "-f", "json"], catch_exceptions=False)
+    assert (
+        CliRunner().invoke(query_command, [*words, "-f", "csv"], catch_exceptions=False).output
+        == "small,large\n1.5,-inf\n"
+    )
+
+
+def test_an_empty_series_is_an_empty_word(tmp_path: Path) -> None:
+    assert (
+        "It is empty, as an unset variable is."
+        in CliRunner().invoke(query_command, [str(tmp_path), "--series", ""]).output
+    )
