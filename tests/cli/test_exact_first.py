@@ -27,6 +27,7 @@ def first_part(study):
     return assemble(parse_study(text, "counted"), text, "counted")
 
 module.first_part = first_part
+module.SUITE = "counted"
 
 import time
 from pathlib import Path

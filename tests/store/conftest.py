@@ -17,6 +17,13 @@ KINDS = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.ta
 
 
 @pytest.fixture
+def counts_belong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the kept run `icount` an exact part of the kept run `qemu`: it was made of another suite and seed."""
+    monkeypatch.setattr("kduel.store.integrity.SUITE", "icount")
+    monkeypatch.setattr("kduel.store.integrity.EXACT_SEED", 7)
+
+
+@pytest.fixture
 def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """What `kduel ARGUMENTS...` prints, started in this very process. Fails where its exit status is not 0."""
     monkeypatch.syspath_prepend(outside)

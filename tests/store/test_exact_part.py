@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
 from kduel.report import report_format
 from kduel.report.content.closing import closing
+from kduel.store.integrity import foreign_part
 from kduel.store.rundir import EXACT, RESULTS, RunDir
 from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study, suite_text
@@ -31,7 +33,7 @@ from kduel.study.load import Study, assemble
 
 
 @pytest.fixture
-def run(unpack: Callable[[str], Path], tmp_path: Path) -> Path:
+def run(unpack: Callable[[str], Path], tmp_path: Path, counts_belong: None) -> Path:
     path = shutil.copytree(unpack("qemu"), tmp_path / "run")
     shutil.copytree(unpack("icount"), path / EXACT)
     return path
@@ -81,6 +83,40 @@ def test_verify_and_index_know_the_part(run: Path):
     alone = json.loads(CliRunner().invoke(verify, [str(run / EXACT), "--format", "json"]).stdout)
     assert after["checked"] == before["checked"]
     assert {f"exact: {change}" for change in alone["changes"]} <= {*after["changes"]} and not before["changes"]
+
+
+@pytest.mark.slow
+def test_a_part_of_another_run_is_called_so(unpack: Callable[[str], Path], tmp_path: Path):
+    """Its counts passed for the run's own, once results.json had been written again."""
+    run = shutil.copytree(unpack("qemu"), tmp_path / "run")
+    shutil.copytree(unpack("icount"), run / EXACT)
+    for part in (run / EXACT, run):
+        (part / RESULTS).write_bytes(msgspec.json.encode(judge_run(part)))
+    done = CliRunner().invoke(verify, [str(run)])
+    told = "exact is of another run: its seed is 7, not 1; its suite is icount, not exact-quick"
+    assert done.exit_code == 1 and f"  {told}\n" in done.stdout
+    assert told in " ".join(CliRunner().invoke(report, [str(run)], catch_exceptions=False).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda lock: lock["kernels"][1].update(sha256="f" * 64), "its kernel debian-6.12 is ffff"),
+        (lambda lock: lock["contenders"][0].update(cmdline="quiet"), "its kernel debian-6.1 is 26f2"),
+        (lambda lock: lock["contenders"][0].update(name="third"), "its kernel third is 26f2"),
+        (lambda lock: lock["contenders"][0].update(name="third"), "its kernel debian-6.1 is none, not 26f2"),
+        (lambda lock: lock.update(seed=8), "its seed is 8, not 7"),
+    ],
+)
+def test_what_makes_a_part_another_runs_is_named(run: Path, change: Callable[[dict[str, Any]], None], told: str):
+    own = RunDir.open(run)
+    assert not foreign_part(own, own.lock())
+    path = run / EXACT / "lock.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    (said,) = foreign_part(own, own.lock())
+    assert told in said
 
 
 def test_a_run_whose_machine_is_not_prepared_has_the_place_for_it_and_is_not_judged(run: Path, tmp_path: Path):

@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from kduel.cli.verify import command as verify
 from kduel.core.plugins import entry_points_by_group, plugins
 from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
@@ -133,11 +135,12 @@ def test_an_explanation_is_added_later(run: Path):
 
 
 @pytest.mark.slow
-def test_the_exact_part_has_results_of_its_own(kduel, run: Path, unpack: Callable[[str], Path]):
+def test_the_exact_part_has_results_of_its_own(unpack: Callable[[str], Path], counts_belong: None):
+    run = unpack("qemu")
     part = shutil.copytree(unpack("icount"), run / EXACT)
     for path in (part, run):
         (path / RESULTS).write_bytes(msgspec.json.encode(judge_run(path)))
-    assert kduel("verify", run).returncode == 0
+    assert CliRunner().invoke(verify, [str(run)]).exit_code == 0
     edit(part, lambda document: document["metrics"][0].update(verdict="slower"))
-    done = kduel("verify", run)
-    assert done.returncode == 1 and "  exact: results.json: metrics[0].verdict is" in done.stdout
+    done = CliRunner().invoke(verify, [str(run)])
+    assert done.exit_code == 1 and "  exact: results.json: metrics[0].verdict is" in done.stdout

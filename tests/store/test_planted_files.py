@@ -115,7 +115,7 @@ def test_what_was_added_is_named(kduel, run: Path):
 
 
 @pytest.fixture
-def kinds(run: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str]]]:
+def kinds(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Path, list[str]]]:
     """Runs that verify finds as they were left, and directories of each in which it is to miss nothing."""
     parts = [make_run(tmp_path / name, place=name, blocks=4) for name in ("one", "two")]
     for part in parts:
@@ -126,6 +126,9 @@ def kinds(run: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str]]]:
     )
     bring_in([Source(tmp_path / "theirs.csv")], tmp_path / "import")
     shutil.copytree(run, tmp_path / "whole")
+    lock = RunDir.open(run).lock()
+    monkeypatch.setattr("kduel.store.integrity.SUITE", lock.study.name)
+    monkeypatch.setattr("kduel.store.integrity.EXACT_SEED", lock.seed)
     for part in ("exact", "explain/time.new"):
         shutil.copytree(run, tmp_path / "whole" / part)
     trial = next(iter((run / "trials").iterdir())).name

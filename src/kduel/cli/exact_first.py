@@ -18,7 +18,7 @@ from kduel.cli.write_up import keep_report
 from kduel.core.errors import InputError, KduelError
 from kduel.store.run_lock import HeldError
 from kduel.store.rundir import EXACT, RunDir, has_report
-from kduel.study.first_part import first_part, only_kernels
+from kduel.study.first_part import EXACT_SEED, first_part, only_kernels
 
 if TYPE_CHECKING:
     from kduel.cli.terminal import Terminal
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from kduel.machines import Means
     from kduel.run.prepare import ResolvedStudy
     from kduel.study.load import Study
-
-EXACT_SEED = 1
-"""Default seed on exact machines."""
 
 exact_first_option = click.option(
     "--exact-first/--no-exact-first",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
-from kduel.cli.exact_first import EXACT_SEED, count_first, prepare_in_background, wants_exact_part
+from kduel.cli.exact_first import count_first, prepare_in_background, wants_exact_part
 from kduel.cli.futility import Choice, choose_action, should_give_up
 from kduel.cli.interrupt import ReportedInterrupt, is_interruption
 from kduel.cli.live_trials import show_trials
@@ -24,7 +24,7 @@ from kduel.cli.write_up import write_up
 from kduel.core.errors import InputError, KduelError
 from kduel.core.text import plural
 from kduel.store.rundir import EXACT, PAGE, has_report
-from kduel.study.first_part import first_part
+from kduel.study.first_part import EXACT_SEED, first_part
 from kduel.study.load import Study
 from kduel.study.plan import slug
 

@@ -19,6 +19,7 @@ from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
 from kduel.store.run_lock import NAME as HELD
 from kduel.store.rundir import EXACT, EXPLAIN, FLEET, PAGE, PROFILE_FILES, RESULTS, RunDir
+from kduel.study.first_part import EXACT_SEED, SUITE
 from kduel.study.plan import PlannedTrial, make_plan
 
 OWN_FILES = frozenset({"lock.json", "plan.jsonl", "study.toml", "trials", "repeated", EXACT, EXPLAIN, FLEET, HELD})
@@ -221,6 +222,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         found.append(error.message)
         put_asides = []
     found += missing(lock, records, damaged, {record.id for _, record in put_asides})
+    found += foreign_part(run, lock)
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
@@ -249,6 +251,35 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
     found += [f"{what} after {count} of {len(directories)} trials had ended" for what, count in later.items()]
     forbidden = list(dict.fromkeys(one for one in forbidden if not named_twice(one, forbidden)))
     return Integrity(checked=len(directories), changes=found, unreadable=forbidden)
+
+
+def foreign_part(run: RunDir, lock: Lock) -> list[str]:
+    """Signs that what lies in the run's place for its exact part is of another run, in a sentence; none where it is its own,
+    or cannot be read, which is an error of its own."""
+    try:
+        part = RunDir.find(run.exact_part).lock(prepared=False) if run.exact_part else None
+    except InputError:
+        part = None
+    if part is None:
+        return []
+    counted, timed = kernels_of(part), kernels_of(lock)
+    pairs = {
+        "seed": (part.seed, EXACT_SEED),
+        "suite": (part.study.name, lock.study.exact_first or SUITE),
+        **{f"kernel {name}": (counted.get(name, "none"), timed.get(name, "none")) for name in counted | timed},
+    }
+    found = [
+        f"its {key} is {shorten(one, 80)}, not {shorten(other, 80)}"
+        for key, (one, other) in pairs.items()
+        if one != other
+    ]
+    return [f"{EXACT} is of another run: {'; '.join(found)}"] if found else []
+
+
+def kernels_of(lock: Lock) -> dict[str, str]:
+    """By contender, the SHA-256 of its kernel with the command line."""
+    named = zip(lock.contenders, lock.kernels, strict=True)
+    return {one.name: f"{kernel.sha256} {one.cmdline}".strip() for one, kernel in named}
 
 
 def named_twice(one: str, forbidden: list[str]) -> bool:
