@@ -15,6 +15,7 @@ from kduel.cli.options import (
     contender_arguments,
     machine_help,
     offline_option,
+    output_path_option,
     plugin_option,
     quiet_option,
     suite_option,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
 @suite_option
 @plugin_option("--machine", kind="machines", type=Word(), default="", metavar="SPEC", help=machine_help)
-@click.option(
+@output_path_option(
     "--output",
     "-o",
     type=NamedPath(dir_okay=False),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import NamedPath, Word, command_listing, plugin_option
+from kduel.cli.options import NamedPath, Word, command_listing, output_path_option, plugin_option
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("import", cls=command_listing("imported", "Formats"))
 @click.argument("files", nargs=-1, required=True, type=Word(), metavar="FILE|NAME=FILE...")
-@click.option(
+@output_path_option(
     "--out",
     required=True,
     type=NamedPath(),

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, format_option, quiet_option
+from kduel.cli.options import NamedPath, format_option, output_path_option, quiet_option
 from kduel.cli.output import emit_json
 
 
 @click.command("index")
 @click.argument("place", type=NamedPath(), metavar="DIR")
-@click.option(
+@output_path_option(
     "--output",
     "-o",
     type=NamedPath(dir_okay=False),
@@ -32,14 +32,14 @@ def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: b
     kduel query kduel-runs slower
     """
     from kduel.analysis.campaigns.history import runs_below
-    from kduel.analysis.index import NAME, update
+    from kduel.analysis.index import NAME, discard_index, update
     from kduel.cli.terminal import Terminal
     from kduel.core.text import visible
 
     runs = runs_below([place])
     path = output or place / NAME
     if rebuild:
-        path.unlink(missing_ok=True)
+        discard_index(path)
     found = update(place, runs, path, Terminal(quiet))
     if form == "json":
         emit_json({"schema": 1, "index": str(found.path), "runs": found.runs, "judged": found.added,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, format_option
+from kduel.cli.options import NamedPath, format_option, output_path_option
 from kduel.cli.output import emit_json
 
 
@@ -20,7 +20,7 @@ from kduel.cli.output import emit_json
     metavar="RUN RUN...",
     shell_complete=complete_runs,
 )
-@click.option("--out", type=NamedPath(file_okay=False), required=True, help="Directory of the merged run.")
+@output_path_option("--out", type=NamedPath(file_okay=False), required=True, help="Directory of the merged run.")
 @click.option(
     "--machines",
     default="",

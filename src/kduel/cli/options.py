@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,25 @@ def options_on_command_line() -> list[str]:
     ]
 
 
+def output_path_option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """The option of what a command writes: it may be none of the command's inputs, and no file that a run keeps."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def checking(*arguments: Any, **given: Any) -> Any:
+            path = given[names[0].removeprefix("--")]
+            if path is not None and path != Path("-"):
+                from kduel.cli.output_check import check_output
+
+                is_file = not getattr(settings["type"], "dir_okay", False)
+                check_output(path, names[0], click.get_current_context(), is_file=is_file)
+            return command(*arguments, **given)
+
+        return click.option(*names, **settings)(checking)  # type: ignore[return-value]
+
+    return decorate
+
+
 def format_option(*formats: str) -> Callable[[F], F]:
     """`--format`, with the first of `formats` as its default."""
     return click.option(
@@ -102,7 +122,7 @@ def format_option(*formats: str) -> Callable[[F], F]:
 
 def plot_option(shows: str) -> Callable[[F], F]:
     """`--plot FILE.svg|FILE.png`; `shows` is what the plot shows."""
-    return click.option("--plot", type=PlotFile(), metavar="FILE.svg|FILE.png", help=f"Write a plot: {shows}.")
+    return output_path_option("--plot", type=PlotFile(), metavar="FILE.svg|FILE.png", help=f"Write a plot: {shows}.")
 
 
 def limit_option(default: int, rows: str = "Rows of the table") -> Callable[[F], F]:
@@ -129,7 +149,7 @@ alpha_option = click.option(
     help="False-positive rate.  [default: RUN's, or 0.05]",
 )
 
-output_option = click.option(
+output_option = output_path_option(
     "--output",
     "-o",
     type=NamedPath(dir_okay=False, allow_dash=True),

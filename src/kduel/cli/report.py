@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, plugin_option
+from kduel.cli.options import NamedPath, output_path_option, plugin_option
 from kduel.cli.output import STDOUT, emit, open_output
 
 ELSEWHERE = "name a file elsewhere: --output PAGE.html."
@@ -29,7 +29,7 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
     metavar="NAME",
     help="Report format; `kduel list formats` shows all.",
 )
-@click.option(
+@output_path_option(
     "--output",
     "-o",
     type=NamedPath(dir_okay=False, allow_dash=True),

@@ -20,6 +20,7 @@ from kduel.cli.options import (
     machine_help,
     notify_option,
     offline_option,
+    output_path_option,
     plugin_option,
     quiet_option,
     suite_option,
@@ -53,7 +54,9 @@ from kduel.core.errors import InputError
     metavar="SPEC",
     help="Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
 )
-@click.option("--out", type=NamedPath(), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]")
+@output_path_option(
+    "--out", type=NamedPath(), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
+)
 @click.option(
     "--seed",
     type=click.IntRange(0),

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, quiet_option
+from kduel.cli.options import NamedPath, output_path_option, quiet_option
 
 
 @click.command("site")
 @click.argument("place", type=NamedPath(), metavar="DIR")
-@click.option(
+@output_path_option(
     "--output",
     "-o",
     type=NamedPath(file_okay=False),

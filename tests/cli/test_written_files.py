@@ -1,0 +1,132 @@
+"""What -o and --plot name is written, and never in place of what a command reads or a run keeps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+Kduel = Callable[..., "CompletedProcess[str]"]
+CSV = "contender,trial,benchmark,metric,unit,better,value\n" + "".join(
+    f"{name},{trial},b,m,s,lower,{10 + trial % 3}\n" for name in ("old", "new") for trial in range(1, 9)
+)
+
+
+@pytest.fixture
+def place(kduel: Kduel, unpack: Callable[[str], Path], tmp_path: Path) -> Iterator[Path]:
+    """A directory with the run `run`, the import `import`, an index of both and the file my.csv."""
+    place = tmp_path / "place"
+    shutil.copytree(unpack("icount"), place / "run")
+    (place / "my.csv").write_text(CSV)
+    assert kduel("import", "my.csv", "--out", "import", cwd=place).returncode == 0
+    assert kduel("index", ".", cwd=place).returncode == 0
+    return place
+
+
+def contents(place: Path) -> dict[Path, bytes]:
+    """Every file below, with what is in it."""
+    return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+INPUTS = [
+    ("report my.csv -f markdown", "my.csv"),
+    ("report my.csv -f markdown", "link.csv"),
+    ("report my.csv -f markdown", "hard.csv"),
+    ("plan my.csv", "my.csv"),
+    ("verify run --against my.csv", "my.csv"),
+    ("diff run import --claims my.csv", "my.csv"),
+    ("explain my.csv my.csv -b pipe", "my.csv"),
+    ("query kduel-index.sqlite runs", "kduel-index.sqlite"),
+    ("query . runs", "kduel-index.sqlite"),
+    ("history . --index", "kduel-index.sqlite"),
+]
+
+
+@pytest.mark.parametrize(("words", "output"), INPUTS)
+def test_an_input_is_not_overwritten(kduel: Kduel, place: Path, words: str, output: str) -> None:
+    (place / "link.csv").symlink_to("my.csv")
+    os.link(place / "my.csv", place / "hard.csv")
+    before = contents(place)
+    done = kduel(*words.split(), "-o", output, cwd=place)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"{output} is what this command reads" in done.stderr and "Give another --output." in done.stderr
+    assert contents(place) == before
+
+
+KEPT = [
+    *(
+        ("report run -f markdown -o", f"run/{name}")
+        for name in ("lock.json", "plan.jsonl", "study.toml", "trials/new")
+    ),
+    ("report import -f markdown -o", "import/import.json"),
+    ("report import -f markdown -o", "link/import.json"),
+    ("report my.csv -f markdown -o", "run/lock.json"),
+    ("verify run -o", "run/lock.json"),
+    ("diff run import -o", "run/lock.json"),
+    ("sizes run -o", "run/lock.json"),
+    ("plan import -o", "import/import.json"),
+    ("calibrate import -o", "import/import.json"),
+    ("history . -o", "import/imported/01/my.csv"),
+    ("history . --plot", "import/imported/01/my.svg"),
+    ("bundle --root --offline -o", "run/study.toml"),
+    ("index . --rebuild -o", "import/import.json"),
+    ("index . -o", "run/trials/index"),
+    ("site . -o", "run/trials"),
+    ("import my.csv --out", "run/trials/import"),
+    ("merge run run --out", "run/runs"),
+]
+
+
+@pytest.mark.parametrize(("words", "output"), KEPT)
+def test_what_a_run_keeps_is_not_overwritten(kduel: Kduel, place: Path, words: str, output: str) -> None:
+    (place / "link").symlink_to("import")
+    before = contents(place)
+    done = kduel(*words.split(), output, cwd=place)
+    assert done.returncode == 2, done.stdout + done.stderr
+    run = place / ("run" if output.startswith("run") else "import")
+    assert f"{output} belongs to the run {run}, which would be damaged" in done.stderr
+    assert f"outside the run, or in {run}/report." in " ".join(done.stderr.split())
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        ("report run -f json", "run/results.json"),
+        ("report run -f html", "run/report/other.html"),
+        ("report run -f markdown", "run/words.md"),
+        ("report run -f markdown", "run/explain/words.md"),
+        ("plan my.csv", "plan"),
+        ("query . runs", "runs"),
+        ("index .", "kduel-index.sqlite"),
+        ("index . --rebuild", "kduel-index.sqlite"),
+        ("history .", "words"),
+    ],
+)
+def test_what_is_derived_is_written_and_written_again(kduel: Kduel, place: Path, words: str, output: str) -> None:
+    (place / "run/explain").mkdir(exist_ok=True)
+    for _ in range(2):
+        done = kduel(*words.split(), "-o", output, cwd=place)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (place / output).stat().st_size
+
+
+def test_standard_output_is_no_file(kduel: Kduel, place: Path) -> None:
+    (place / "-").write_text("mine")
+    done = kduel("report", "my.csv", "-f", "markdown", "-o", "-", cwd=place)
+    assert done.returncode == 0 and "old" in done.stdout
+    assert (place / "-").read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", ["report my.csv -f markdown -o", "index . -o", "bundle --root --offline -o"])
+def test_a_place_where_no_file_can_be_is_wrong_use(kduel: Kduel, place: Path, words: str) -> None:
+    below = kduel(*words.split(), "my.csv/output", cwd=place)
+    assert below.returncode == 2 and "my.csv/output cannot be used: Not a directory" in below.stderr
+    assert "Give another path." in below.stderr
+    absent = kduel(*words.split(), "absent/output", cwd=place)
+    assert absent.returncode == 2 and "there is no absent" in absent.stderr
+    assert not (place / "absent").exists()
