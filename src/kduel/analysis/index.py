@@ -27,6 +27,8 @@ from kduel.core.validation import in_utc
 NAME = "kduel-index.sqlite"
 VERSION = 6
 """Of the tables, in `PRAGMA user_version`."""
+OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
+"""Tables and views of every version; a database without them is of another program."""
 SCHEMA = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, name TEXT NOT NULL, title TEXT NOT NULL,
@@ -152,60 +154,75 @@ def index_path(place: Path) -> Path:
 def open_index(path: Path, *, write: bool = False, shown: Path | None = None) -> Iterator[sqlite3.Connection]:
     """The index, called `shown` in errors. Raises InputError where it is none or of another version, HostError where it
     cannot be written."""
-    shown = shown or path
+    with open_any_index(path, write=write, shown=shown or path) as (connection, version):
+        if version == 0:
+            connection.executescript(SCHEMA)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        elif version != VERSION:
+            raise InputError(
+                f"{shown or path} is an index of version {version}, and this KDuel has version {VERSION}",
+                f"Make it again: `kduel index DIR{'' if version < VERSION else ' --rebuild'}`.",
+            )
+        yield connection
+
+
+@contextmanager
+def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """An index with its version; 0 is an empty database, where it can be written. Raises InputError for another program's
+    database or another file, which is left as it is, and HostError."""
+    other = InputError(
+        f"{shown} is no index of KDuel",
+        "Name another file with --output, or move this one away."
+        if write
+        else "Make the index with `kduel index DIR`.",
+    )
+    if path.exists() and not path.is_file():
+        raise other
     try:
         uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version == 0 and write and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                connection.executescript(SCHEMA)
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-            elif version != VERSION:
-                raise InputError(
-                    f"{shown} is an index of version {version}, and this KDuel has version {VERSION}",
-                    f"Make it again: `kduel index DIR{'' if version < VERSION else ' --rebuild'}`.",
-                )
-            yield connection
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            if not (names >= OWN and version) and not (write and not path.stat().st_size):
+                raise other
+            yield connection, version
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise HostError(
                 f"the index {shown} is in use by another process: {error}",
                 "Start again when that has ended; `fuser` names it.",
             ) from error
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise other from error
         if write:
             raise HostError(
                 f"cannot write the index {shown}: {error}",
-                "Free some space, delete the file (it is made of the runs alone), or name another with --output.",
+                "Free some space, move the file away (an index is made of the runs alone), or name another with --output.",
             ) from error
-        raise InputError(f"{shown}: {error}", "Make the index with `kduel index DIR`.") from error
+        raise InputError(f"{shown}: {error}", other.remedy) from error
 
 
-def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> IndexUpdate:
+def update(
+    place: Path, runs: Sequence[Path], path: Path, progress: Progress, *, rebuild: bool = False
+) -> IndexUpdate:
     """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged again.
 
     A directory that is no readable run is noted with the reason. A new index appears whole, as does one that replaces an
-    index of an earlier version. Raises HostError where the index cannot be written.
+    index of an earlier version, or any at a `rebuild`. Raises InputError where the file is no index, HostError where it
+    cannot be written.
     """
     target = path.resolve()
-    if target.exists() and not is_earlier(target):
-        return bring_up_to_date(place, runs, target, path, progress)
+    if target.exists():
+        with open_any_index(target, write=True, shown=path) as (_, version):
+            earlier = 0 < version < VERSION
+        if not earlier and not rebuild:
+            return bring_up_to_date(place, runs, target, path, progress)
     told = os_errors(f"cannot write the index {path}", "Free some space, or name another file with --output.")
     with temporary_directory(target.parent, ".kduel-index-", told) as fresh:
         found = bring_up_to_date(place, runs, fresh / NAME, path, progress)
         (fresh / NAME).replace(target)
     return found
-
-
-def is_earlier(path: Path) -> bool:
-    """True for an index that an earlier version of KDuel wrote; False for any other file."""
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped LIMIT 1")
-    except sqlite3.DatabaseError:
-        return False
-    return bool(0 < version < VERSION)
 
 
 def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path, progress: Progress) -> IndexUpdate:

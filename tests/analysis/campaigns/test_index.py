@@ -326,7 +326,7 @@ def test_an_index_of_an_earlier_version_is_made_again_and_no_other_file_is(tmp_p
         connection.execute("PRAGMA user_version = 5")
         connection.commit()
     kept = path.read_bytes()
-    with pytest.raises(InputError, match="version 5"):
+    with pytest.raises(InputError, match="is no index of KDuel"):
         indexed(tmp_path)
     assert path.read_bytes() == kept
 
@@ -380,3 +380,46 @@ def test_an_empty_series_is_an_empty_word(tmp_path: Path) -> None:
         "It is empty, as an unset variable is."
         in CliRunner().invoke(query_command, [str(tmp_path), "--series", ""]).output
     )
+
+
+OTHER_DATABASE = "CREATE TABLE run (path TEXT); CREATE TABLE verdict (mine TEXT); PRAGMA user_version = {version}"
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n" * 40, "x", 0, 4, 5], ids=["table", "letter", "0", "4", "5"])
+@pytest.mark.parametrize("rebuild", [[], ["--rebuild"]], ids=["update", "rebuild"])
+def test_a_file_of_another_program_is_neither_replaced_nor_called_an_index(
+    tmp_path: Path, content: str | int, rebuild: list[str]
+) -> None:
+    run_of(tmp_path, "first", 10)
+    mine = tmp_path / "mine.db"
+    if isinstance(content, str):
+        mine.write_text(content)
+    else:
+        with contextlib.closing(sqlite3.connect(mine)) as connection:
+            connection.executescript(OTHER_DATABASE.format(version=content))
+    before = mine.read_bytes()
+    done = CliRunner().invoke(index_command, [str(tmp_path), "-o", str(mine), *rebuild])
+    assert isinstance(done.exception, InputError) and done.exception.message == f"{mine} is no index of KDuel"
+    assert "elete" not in done.exception.remedy and "--output" in done.exception.remedy
+    assert mine.read_bytes() == before
+    asking = asked(str(mine), "runs").exception
+    assert isinstance(asking, InputError) and asking.message == f"{mine} is no index of KDuel"
+
+
+@pytest.mark.parametrize("version", [1, 99])
+def test_an_index_of_another_version_is_known_and_rebuilt(tmp_path: Path, version: int) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"DROP TABLE point; PRAGMA user_version = {version}")
+    asking = asked(str(tmp_path), "runs").exception
+    assert isinstance(asking, InputError) and f"is an index of version {version}" in asking.message
+    assert CliRunner().invoke(index_command, [str(tmp_path), "--rebuild"]).exit_code == 0
+    assert len(run_query(path, "runs").rows) == 1
+
+
+def test_an_index_is_written_into_no_pipe(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    os.mkfifo(tmp_path / "pipe")
+    done = CliRunner().invoke(index_command, [str(tmp_path), "-o", str(tmp_path / "pipe")])
+    assert isinstance(done.exception, InputError) and "pipe is no index of KDuel" in done.exception.message
