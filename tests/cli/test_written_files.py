@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -130,3 +131,14 @@ def test_a_place_where_no_file_can_be_is_wrong_use(kduel: Kduel, place: Path, wo
     absent = kduel(*words.split(), "absent/output", cwd=place)
     assert absent.returncode == 2 and "there is no absent" in absent.stderr
     assert not (place / "absent").exists()
+
+
+def test_a_fifo_takes_the_report_of_whoever_reads_it_and_of_nobody_else(kduel: Kduel, place: Path) -> None:
+    os.mkfifo(place / "fifo")
+    alone = kduel("report", "my.csv", "-f", "markdown", "-o", "fifo", cwd=place)
+    assert alone.returncode == 2 and "nobody reads the FIFO fifo" in alone.stderr
+    with subprocess.Popen(["cat", place / "fifo"], stdout=subprocess.PIPE) as reader:
+        while (done := kduel("report", "my.csv", "-f", "markdown", "-o", "fifo", cwd=place)).returncode == 2:
+            pass  # It has not opened it yet.
+        assert done.returncode == 0, done.stderr
+        assert reader.stdout is not None and b"new" in reader.stdout.read()

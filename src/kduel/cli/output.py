@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,18 +52,25 @@ def write(path: Path, data: bytes) -> None:
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
-    from kduel.core.errors import HostError
+    from kduel.core.errors import HostError, InputError
     from kduel.store.whole_files import whole_file
 
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            # A device or a pipe, such as /dev/null: it is written to, and must not be replaced by a file.
-            with path.open("wb") as stream:
+            # A device or a pipe, such as /dev/null: it is written to, and must not be replaced by a file. To open a FIFO
+            # that nobody reads would wait without end.
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            os.set_blocking(descriptor, True)
+            with os.fdopen(descriptor, "wb") as stream:
                 yield stream
         else:
             with whole_file(path.resolve() if path.is_symlink() else path) as stream:
                 yield stream
     except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise InputError(
+                f"nobody reads the FIFO {path}", "Start its reader first, or name another file."
+            ) from error
         raise HostError(
             f"cannot write {path}: {error.strerror or error}",
             "Free space, correct the permissions, or name another file.",
