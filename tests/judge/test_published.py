@@ -150,3 +150,76 @@ def test_an_exact_part_is_compared_with_a_run_of_its_own(run: Path, published: P
     both = unpack("qemu")
     shutil.copytree(run, both / EXACT)
     assert compare_published(both, published).checked == compare_published(run, published).checked
+
+
+def test_a_difference_names_the_kernel(run: Path, published: Path):
+    """Both kernels' differences read alike, with ", :" where the condition has no name."""
+    edit(published, lambda document: [one["values"].update({n: [v[0] + 1, *v[1:]] for n, v in one["values"].items()})
+                                      for one in document["metrics"][:1]])  # fmt: skip
+    changes = compare_published(run, published).changes
+    names = [one.name for one in judge_run(run).contenders]
+    assert sorted(one.split(", ")[2] for one in changes) == sorted(names)
+    assert ", :" not in "".join(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda metric: metric.update(mean=metric["mean"] + 1), "mean is "),
+        (lambda metric: metric.update(baseline_mean=metric["baseline_mean"] + 1), "baseline_mean is "),
+        (lambda metric: metric.update(verdict="faster"), 'verdict is "faster", but the raw values give '),
+        (lambda metric: metric.update(effect=77.0), "effect is 77.0, but the raw values give "),
+        (
+            lambda metric: metric["modes"].update({metric["contender"]: [{"value": 3.0, "share": 1.0}]}),
+            "modes of ",
+        ),
+    ],
+)
+def test_what_does_not_follow_from_the_files_own_counts_is_named(
+    run: Path, published: Path, change: Callable[[dict[str, Any]], object], said: str
+):
+    edit(published, lambda document: change(document["metrics"][0]))
+    (told,) = compare_published(run, published).changes
+    assert said in told and judge_run(run).metrics[0].contender in told
+    assert against(run, published).exit_code == 1
+
+
+def test_a_verdict_by_another_rule_or_version_is_no_contradiction(run: Path, published: Path):
+    def other_version(document: dict[str, Any]) -> None:
+        document["judged_by"] = "0.0.1"
+        document["metrics"][0]["verdict"] = "faster"
+
+    edit(published, other_version)
+    found = compare_published(run, published)
+    assert not found.changes
+    assert len(found.notes) == 1 and "KDuel 0.0.1 may judge otherwise" in found.notes[0]
+    edit(published, lambda document: document["study"].update(delta=50.0))
+    found = compare_published(run, published)
+    assert not found.changes and not found.notes
+
+
+@pytest.mark.parametrize("name", ["trials", "study.toml", "plan.jsonl"])
+def test_a_damaged_run_is_one_with_and_without_a_file(run: Path, published: Path, name: str):
+    (run / name).rename(run.parent / "away")
+    done = against(run, published)
+    assert done.exit_code == 1, done.output
+    alone = CliRunner().invoke(verify, [str(run)])
+    assert alone.exit_code == 1 and set(alone.stdout.splitlines()) <= set(done.stdout.splitlines())
+    published.write_text("{")
+    done = against(run, published)
+    assert isinstance(done.exception, InputError) and "cannot be read as results" in done.exception.message
+
+
+def test_a_link_in_the_run_is_one_with_a_file(run: Path, published: Path):
+    (run / EXACT).symlink_to(run.parent)
+    done = against(run, published)
+    assert done.exit_code == 1 and "exact was added: it is a symbolic link" in done.stdout
+    assert "not compared: " in done.stdout and "all the same" not in done.stdout
+
+
+def test_facts_that_an_import_lacks_are_not_recorded(run: Path, published: Path, monkeypatch: pytest.MonkeyPatch):
+    ours = judge_run(run)
+    ours.machine.facts.clear()
+    monkeypatch.setattr("kduel.judge.published.judge_run", lambda _: ours)
+    with pytest.raises(InputError, match="qemu is not recorded here"):
+        compare_published(run, published)

@@ -141,7 +141,7 @@ def test_the_command_names_changes_and_ends_with_1(kduel, run: RunDir, unpack: C
     done = kduel("verify", run.path)
     assert done.returncode == 1
     *lines, remedy = done.stdout.splitlines()
-    assert lines == ["2 trials checked, 1 changed afterwards:", f"  trials/{first(run).name}: trial.json was changed"]
+    assert lines == ["2 trials checked, 1 change found:", f"  trials/{first(run).name}: trial.json was changed"]
     assert "from a copy" in remedy
     found = json.loads(kduel("verify", run.path, "--format", "json").stdout)
     assert found["checked"] == 2 and len(found["changes"]) == 1

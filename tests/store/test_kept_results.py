@@ -19,6 +19,7 @@ from kduel.core.plugins import entry_points_by_group, plugins
 from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
 from kduel.judge.results_check import compare_kept
+from kduel.store.integrity import MOST_NAMED
 from kduel.store.rundir import EXACT, RESULTS
 
 
@@ -119,6 +120,33 @@ def test_a_run_that_was_continued_since_is_no_tampered_one(run: Path):
     edit(run, earlier)
     changes, (note,) = compare_kept(run)
     assert not changes and "is of the first 2 of now" in note
+
+
+@pytest.mark.parametrize("kept", [-1, 0])
+def test_trials_that_were_removed_are_named_and_the_last_trace_of_them_is_kept(kduel, run: Path, kept: int):
+    """The advice was to write results.json again, which then agreed."""
+    names = sorted(path.name for path in (run / "trials").iterdir())
+    for name in names[kept:]:
+        shutil.rmtree(run / "trials" / name)
+    done = kduel("verify", run)
+    assert done.returncode == 1 and "1 change found:" in done.stdout
+    assert all(f"trials/{name}" in done.stdout for name in names[kept:][:MOST_NAMED])
+    assert "missing, which results.json has; restore the run from a copy" in done.stdout
+    assert "kduel report" not in done.stdout
+
+
+def test_an_exact_part_that_was_removed_is_named(run: Path):
+    edit(run, lambda document: document.update(exact={"metrics": []}))
+    assert compare_kept(run) == (
+        ["exact/ is missing, whose counts results.json has; restore the run from a copy"],
+        [],
+    )
+
+
+def test_an_object_is_told_by_its_length(run: Path):
+    edit(run, lambda document: document.update(machine=None))
+    ((told,), _) = compare_kept(run)
+    assert "machine is null, but the raw values give an object with " in told and "{" not in told
 
 
 def test_a_benchmark_that_is_not_installed_here_is_no_change(run: Path, monkeypatch: pytest.MonkeyPatch):

@@ -51,7 +51,7 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     from kduel.core.text import printable
     from kduel.judge.results_check import with_results
     from kduel.store.imported.support.store import examine as examine_import
-    from kduel.store.integrity import check_special_files, of_error, verify
+    from kduel.store.integrity import Integrity, check_special_files, of_error, verify
     from kduel.store.merged import examine as examine_merged
     from kduel.store.rundir import EXACT, RunDir
 
@@ -75,9 +75,15 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
         raw = found = of_error(error)
     text = as_text(found, what) + (REMEDY if raw.changes else "")
     if against is not None:
-        from kduel.judge.published import compare_published
+        from kduel.judge.published import compare_published, read_results
 
-        compared = compare_published(run, against)
+        try:
+            compared = compare_published(run, against)
+        except InputError as error:
+            read_results(against)
+            if not found.changes and not found.unreadable:
+                raise
+            compared = Integrity(checked=0, changes=[], notes=[f"not compared: {error.message}"])
         text += comparison_text(compared, against)
         found = found.together(compared, str(against))
     if form == "json":
@@ -92,8 +98,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
 
 def comparison_text(compared: Integrity, against: Path) -> str:
     """Number of counts that equal those of a file, and the others."""
-    said = "all the same" if not compared.changes else "these differ:"
-    lines = [f"{plural(compared.checked, 'count')} compared with {against}: {said}"]
+    said = "these differ:" if compared.changes else "all the same" if compared.checked else ""
+    lines = [f"{plural(compared.checked, 'count')} compared with {against}{said and f': {said}'}"]
     return "\n".join(
         [*lines, *(f"  {one}" for one in compared.changes), *(f"note: {one}" for one in compared.notes), ""]
     )
@@ -102,7 +108,9 @@ def comparison_text(compared: Integrity, against: Path) -> str:
 def as_text(found: Integrity, what: str) -> str:
     """A line of counts, then a line for each change, and for each file that was not checked."""
     head = f"{plural(found.checked, what)} checked, "
-    lines = [head + (f"{len(found.changes)} changed afterwards:" if found.changes else "nothing changed afterwards")]
+    lines = [
+        head + (f"{plural(len(found.changes), 'change')} found:" if found.changes else "nothing changed afterwards")
+    ]
     lines += [f"  {change}" for change in found.changes]
     if found.unreadable:
         lines.append(f"{plural(len(found.unreadable), 'file')} cannot be read:")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import lzma
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.format import amount
-from kduel.core.results import SCHEMA, Results
+from kduel.core.results import SCHEMA, ContenderResult, Results
 from kduel.core.text import plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
+from kduel.judge.results_check import difference
 from kduel.store.integrity import Integrity
 
 SAME = ("qemu", "cpu", "cpus", "memory_mib", "layouts")
@@ -22,6 +23,19 @@ SAME = ("qemu", "cpu", "cpus", "memory_mib", "layouts")
 LARGEST = 1 << 30
 """Bytes that a compressed file may have in it."""
 GIVE = "Give a run's results.json as KDuel wrote it."
+JUDGED = (
+    "n",
+    "baseline_mean",
+    "mean",
+    "effect",
+    "effect_pct",
+    "ci_low",
+    "ci_high",
+    "ci_low_pct",
+    "ci_high_pct",
+    "verdict",
+)
+"""What follows from exact counts and the smallest effect of interest."""
 MOST_NAMED = 20
 """Counts that are named where they differ."""
 
@@ -49,8 +63,9 @@ def compare_published(run: Path, published: Path) -> Integrity:
     if not common:
         raise nothing_common(run, published, mine, others)
     wrong = [one for one in common if mine[one] != others[one]]
+    names = {kernel_of(one): one.name for one in ours.contenders}
     changes = [
-        f"{one.benchmark}, {one.metric}, {one.condition}: {here} here, {there} there"
+        f"{one.benchmark}, {one.metric}, {names[one.kernel]}, {one.condition}: {here} here, {there} there"
         for one in wrong[:MOST_NAMED]
         for here, there in [unlike(mine[one], others[one])]
     ]
@@ -58,10 +73,48 @@ def compare_published(run: Path, published: Path) -> Integrity:
         changes.append(f"and {len(wrong) - MOST_NAMED} more")
     if wrong and ours.study.kduel != theirs.study.kduel:
         changes.append(f"KDuel was {ours.study.kduel} here, {theirs.study.kduel} there: its programs may differ")
+    contradicted = contradictions(ours, theirs)
+    same_judge = theirs.judged_by == ours.judged_by
+    if same_judge:
+        changes += contradicted
     kernels = {one.kernel for one in common}
     lacking = sum(one.kernel in kernels and one not in mine for one in others)
     notes = [f"{plural(lacking, 'published count')} of these kernels not in this run"] if lacking else []
+    if contradicted and not same_judge:
+        notes += [f"KDuel {visible(theirs.judged_by, 60)} may judge otherwise: {one}" for one in contradicted]
     return Integrity(checked=len(common), changes=changes, notes=notes)
+
+
+def contradictions(ours: Results, theirs: Results) -> list[str]:
+    """Differences in what both results say of the same counts, a sentence each: what they say must follow from the counts."""
+    mine, others = judgements(ours), judgements(theirs)
+    return [
+        f"{key[-2]}, {key[-1]}, {name}, in the file: {differing}"
+        for key, (name, evidence, judged) in mine.items()
+        if key in others and others[key][1] == evidence and (differing := difference(others[key][2], judged))
+    ]
+
+
+def judgements(results: Results) -> dict[tuple[object, ...], tuple[str, object, dict[str, Any]]]:
+    """Contender, exact counts and what is said of them, by machine, kernels, rule, benchmark and metric."""
+    found: dict[tuple[object, ...], tuple[str, object, dict[str, Any]]] = {}
+    for part in exact_parts(results):
+        kernels = {one.name: kernel_of(one) for one in part.contenders}
+        for metric in part.metrics:
+            pair = metric.baseline, metric.contender
+            key = (
+                machine_of(part),
+                *(kernels[name] for name in pair),
+                part.study.delta,
+                metric.benchmark,
+                metric.metric,
+            )
+            evidence = part.blocks, [metric.values.get(name) for name in pair], metric.conditions
+            judged = {name: getattr(metric, name) for name in JUDGED} | {
+                f"modes of {name}": metric.modes.get(name) for name in pair
+            }
+            found[key] = metric.contender, evidence, msgspec.to_builtins(judged)
+    return found
 
 
 def unlike(here: float, there: float) -> tuple[str, str]:
@@ -115,18 +168,32 @@ def check_contenders(results: Results, where: str) -> None:
 def counts(results: Results, path: Path) -> dict[Count, float]:
     """Every exact count of a run and of its exact part, under every condition and in every block. Raises InputError where there is
     none."""
-    parts = [one for one in (results, results.exact) if one is not None and one.machine.exact]
-    found = {count: value for part in parts for count, value in counts_of(part).items()}
+    found = {count: value for part in exact_parts(results) for count, value in counts_of(part).items()}
     if not found:
         raise InputError(f"{path} has no exact counts", "Only exact counts can be verified against others.")
     return found
 
 
+def exact_parts(results: Results) -> list[Results]:
+    """The run itself, and its exact part, where they are exact."""
+    return [one for one in (results, results.exact) if one is not None and one.machine.exact]
+
+
+def kernel_of(contender: ContenderResult) -> str:
+    """Identity of the kernel that a contender boots."""
+    return f"{contender.sha256} {contender.cmdline}"
+
+
+def machine_of(results: Results) -> tuple[tuple[str, str], ...]:
+    """Facts on which exact counts depend beside the kernel."""
+    facts = {name: results.machine.facts.get(name) for name in SAME} | {"seed": results.study.seed}
+    return tuple((name, "not recorded" if value is None else str(value)) for name, value in facts.items())
+
+
 def counts_of(results: Results) -> dict[Count, float]:
     """Those of one part."""
-    facts = {name: results.machine.facts.get(name) for name in SAME} | {"seed": results.study.seed}
-    machine = tuple((name, str(value)) for name, value in facts.items())
-    kernels = {one.name: f"{one.sha256} {one.cmdline}" for one in results.contenders}
+    machine = machine_of(results)
+    kernels = {one.name: kernel_of(one) for one in results.contenders}
     found: dict[Count, float] = {}
     for metric in results.metrics:
 
@@ -135,8 +202,8 @@ def counts_of(results: Results) -> dict[Count, float]:
                 found[Count(machine, kernels[contender], metric.benchmark, metric.metric, condition)] = value  # noqa: B023
 
         for one in metric.conditions:
-            add(metric.baseline, f"block {one.block}, {one.name}", one.baseline)
-            add(metric.contender, f"block {one.block}, {one.name}", one.contender)
+            add(metric.baseline, f"block {one.block}{one.name and f', {one.name}'}", one.baseline)
+            add(metric.contender, f"block {one.block}{one.name and f', {one.name}'}", one.contender)
         for contender, values in metric.values.items():
             for block, value in zip(results.blocks, values, strict=False):
                 add(contender, f"block {block}", value)

@@ -11,11 +11,11 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.results import SCHEMA, Results
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
-from kduel.store.integrity import Integrity, derived_plan
+from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan
 from kduel.store.merged import parts
 from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
 
@@ -24,6 +24,7 @@ LATER = frozenset({"explanations", "judged_by"})
 is called."""
 CLOSE = 1e-9
 """The relative difference of two numbers that are the same: another processor or Python may round the last digits otherwise."""
+RECOVER = "restore the run from a copy"
 LONGEST = 60
 """Characters of a value that a sentence shows."""
 
@@ -62,6 +63,8 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else visible(error, LONGEST)
         return [f"{RESULTS} cannot be read ({why}); {remedy}"], []
+    if lost := missing_parts(kept, RunDir.find(run)):
+        return lost, []
     try:
         results = judge_run(run)
     except InputError as error:
@@ -99,14 +102,36 @@ def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]
     ]
 
 
+def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:
+    """Parts of the run that the kept results were made of and that are missing now, a sentence each: to write the results again
+    would lose the only trace of them."""
+    if run.imported or run.merged:
+        return []
+    lost = (
+        [f"{EXACT}/ is missing, whose counts {RESULTS} has; {RECOVER}"]
+        if kept.get("exact") and run.exact_part is None
+        else []
+    )
+    if names := sorted(trials_in(kept) - {*run.names()}):
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        told = ", ".join(f"trials/{visible(name, LONGEST)}" for name in names[:MOST_NAMED])
+        lost.append(f"{told}{more} {'is' if len(names) == 1 else 'are'} missing, which {RESULTS} has; {RECOVER}")
+    return lost
+
+
+def trials_in(kept: dict[str, Any]) -> set[str]:
+    """Names of the trials in kept results; none where these are damaged."""
+    try:
+        return {str(trial["id"]) for trial in kept["trials"]}
+    except (KeyError, TypeError):
+        return set()
+
+
 def trials_behind(kept: dict[str, Any], results: Results) -> int | None:
     """Number of trials behind the kept results, where the run was continued since; None where they are of all."""
-    try:
-        known = {trial["id"] for trial in kept["trials"]}
-    except (KeyError, TypeError):
-        return None
+    known = trials_in(kept)
     there = {trial.id for trial in results.trials}
-    return len(known) if known < there and kept.get("study") != msgspec.to_builtins(results.study) else None
+    return len(known) if known and known < there and kept.get("study") != msgspec.to_builtins(results.study) else None
 
 
 def difference(kept: Any, present: Any, where: str = "") -> str:
@@ -136,7 +161,9 @@ def equal_but_rounding(kept: Any, present: Any) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, cut; of a list its length."""
+    """A value as JSON, cut; of a list or an object its length."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return f"an object with {plural(len(value), 'key')}"
     return visible(msgspec.json.encode(value).decode(errors="replace"), LONGEST)
