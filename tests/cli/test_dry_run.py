@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from made_kernels import bzimage
 
 from kduel.cli.run import command
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError, KduelError
 from kduel.schedulers.build import key_of
 from kduel.schedulers.catalogue import KNOWN
 
@@ -364,3 +365,32 @@ def test_a_scheduler_that_is_there_is_accepted(monkeypatch: pytest.MonkeyPatch, 
         (tmp_path / "cache/schedulers" / key_of(KNOWN["scx_lavd"])).mkdir(parents=True, exist_ok=True)
         told = plan(monkeypatch, tmp_path, f"debian:6.12,scheduler={scheduler}", kernels="debian:6.1")
         assert "Nothing was fetched or booted" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "kernels", "said"),
+    [
+        ("qemu:accel=kvm", "debian:6.1 debian:6.12", "KVM does not work on this host: this host has no /dev/kvm"),
+        ("qemu", "debian:6.1 debian:6.12-arm64", "debian:6.12-arm64 is a kernel for aarch64; the machine qemu boots"),
+        ("slurm-node", "installed:6.1 installed:6.2", "the machine slurm-node needs the name of a node"),
+        ("ssh:place=", "debian:6.1 debian:6.12", "place: this must"),
+        (
+            "board:own.toml",
+            "debian:6.1-arm64 ./image",
+            "the board own.toml is aarch64, ./image is a kernel for x86_64",
+        ),
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, kernels: str, said: str
+) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("kduel.guest.probe.KVM", tmp_path / "kvm")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "image").write_bytes(bzimage("6.1.0"))
+    described = (files("kduel.machines.boards") / "arm64-virt.toml").read_text("utf-8")
+    (tmp_path / "own.toml").write_text(described.replace("qemu-system-aarch64", "true"))
+    for more in (["--dry-run"], []):
+        given = [*kernels.split(), "--machine", words, "--benchmark", "boot-timeline", *more]
+        refused = CliRunner().invoke(command, given).exception
+        assert isinstance(refused, KduelError) and said in str(refused)

@@ -73,7 +73,8 @@ def check_parts(request: RunRequest, lock: Lock | None) -> str:
         return read_fleet_study(study, request.fleet, request.origin)
     if lock is None or lock.fleet is None:
         check_root(cache_root())
-        check_at_once(study, read_study(study, request.origin).kind, cache_root(), lock)
+        read = read_study(study, request.origin)
+        check_at_once(study, read.kind, read.settings, cache_root(), lock)
     return ""
 
 

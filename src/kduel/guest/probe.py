@@ -50,12 +50,8 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     so it does where the emulator came too late, as in a virtual machine that is emulated itself. A kernel that begins
     under neither accelerator proves nothing of KVM: then KVM is taken not to work, this time.
     """
-    if not KVM.exists():
-        return Verdict(False, "this host has no /dev/kvm")
-    try:
-        confine.check_kvm()
-    except HostError as error:
-        return Verdict(False, f"{error.message}. {error.remedy}")
+    if why := why_closed():
+        return Verdict(False, why)
     session = Path("/proc/sys/kernel/random/boot_id").read_text().strip() + f"-{KVM.stat().st_ctime_ns}"
     note = cache.root / "probe" / f"kvm-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
     with as_cache_error(cache.root):
@@ -80,6 +76,28 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     return verdict
 
 
+def why_closed() -> str:
+    """Reason why nothing can open /dev/kvm, which is seen at once; empty where QEMU can."""
+    if not KVM.exists():
+        return "this host has no /dev/kvm"
+    try:
+        confine.check_kvm()
+    except HostError as error:
+        return f"{error.message}. {error.remedy}"
+    return ""
+
+
+def no_kvm(why: str) -> HostError:
+    """The error where KVM is requested and does not work."""
+    return HostError(f"KVM does not work on this host: {why}", 'Repair it, or allow accel = "tcg".')
+
+
+def check_accelerator(wanted: str) -> None:
+    """Raises HostError where `kvm` is requested, and it is seen at once that it does not work."""
+    if wanted == "kvm" and (why := why_closed()):
+        raise no_kvm(why)
+
+
 def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
     """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
     if wanted == "tcg":
@@ -88,7 +106,7 @@ def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, p
     if verdict.works:
         return "kvm"
     if wanted == "kvm":
-        raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
+        raise no_kvm(verdict.reason)
     progress.info(
         f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
     )

@@ -80,6 +80,10 @@ class KernelSource(ABC):
         """Raise InputError where `spec` names nothing that this source could have, as far as that is seen at once, without
         an archive or a build. `resolve` need not repeat it."""
 
+    def architecture(self, spec: str) -> str:
+        """Architecture of the kernel, as `uname -m` has it, where that is seen at once; empty where it is not."""
+        return ""
+
     @abstractmethod
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

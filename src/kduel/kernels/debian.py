@@ -107,6 +107,9 @@ class Debian(KernelSource):
     def check_spec(self, spec: str) -> None:
         parse_spec(spec)
 
+    def architecture(self, spec: str) -> str:
+        return ARCHITECTURES[parse_spec(spec).architecture][1]
+
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:

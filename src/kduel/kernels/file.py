@@ -43,6 +43,9 @@ class ImageFile(KernelSource):
             raise InputError(f"{spec} is no regular file, so no kernel", "Give a vmlinuz, bzImage or Image.")
         identify(path)
 
+    def architecture(self, spec: str) -> str:
+        return identify(Path(spec)).architecture
+
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:

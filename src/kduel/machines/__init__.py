@@ -192,10 +192,13 @@ class MachineKind(ABC, Generic[S]):
         """True if a machine with this [machine] table, as it was written, does not reboot between trials."""
         return False
 
-    def check_kernel(self, spec: str, modules: str = "") -> None:
-        """Raise what `kernel` does, as far as that is seen at once, without an archive or a build."""
-        if find_source(spec, modules).installed:
+    def check_kernel(self, spec: str, modules: str = "") -> str:
+        """Raise what `kernel` does, as far as that is seen at once, without an archive or a build. Gives the kernel's
+        architecture, if it is seen, too."""
+        source = find_source(spec, modules)
+        if source.installed:
             self.check_installed(spec)
+        return source.architecture(spec)
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
@@ -204,7 +207,6 @@ class MachineKind(ABC, Generic[S]):
         found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
         if isinstance(found, InstalledKernel):
             self.check_installed(spec)
-        self.check_architecture(found)
         return found
 
     def check_installed(self, spec: str) -> None:
@@ -215,11 +217,14 @@ class MachineKind(ABC, Generic[S]):
                 "Give a kernel to boot, such as debian:6.12 or a bzImage; or measure on the machines ssh or local.",
             )
 
-    def check_architecture(self, kernel: Kernel) -> None:
-        """Raises InputError for a kernel that a machine of this kind cannot boot."""
-        if self.architectures and kernel.architecture not in self.architectures:
+    def check_host(self, settings: S) -> None:
+        """Raise what `prepare` does, as far as that is seen at once, whatever the kernels are; not called for a fleet."""
+
+    def check_architecture(self, settings: S, spec: str, architecture: str) -> None:
+        """Raises InputError for a kernel that a machine with these settings cannot boot."""
+        if self.architectures and architecture not in self.architectures:
             raise InputError(
-                f"{kernel.spec} is a kernel for {kernel.architecture}; the machine {self.name} boots those for "
+                f"{spec} is a kernel for {architecture}; the machine {self.name} boots those for "
                 f"{', '.join(sorted(self.architectures))}",
                 "Leave it out, or choose a board of that architecture: `kduel list boards` shows all.",
             )

@@ -167,10 +167,21 @@ class Boards(MachineKind[BoardSettings]):
             )
         return settings
 
+    def check_architecture(self, settings: BoardSettings, spec: str, architecture: str) -> None:
+        """By the board's description."""
+        wanted = board(settings.place).architecture
+        if architecture != wanted:
+            raise InputError(
+                f"the board {settings.place} is {wanted}, {spec} is a kernel for {architecture}",
+                "Debian's kernels of other architectures are named like debian:6.1-arm64, debian:6.12-riscv64.",
+            )
+
     def prepare(self, settings: BoardSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
         cache = means["cache"]
         described = at_place(board(settings.place), settings.lab_place)
+        for arm in arms:
+            self.check_architecture(settings, arm.kernel.spec, arm.kernel.architecture)
         check(settings.place, described, arms, needs)
         inner = QemuSettings(
             cpus=settings.cpus or described.cpus,
@@ -218,14 +229,8 @@ def at_place(described: Board, place: str) -> Board:
 
 
 def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> None:
-    """Raises InputError for a kernel of another architecture, or benchmarks that a board cannot run."""
+    """Raises InputError for a kernel that cannot mount the root, or benchmarks that a board cannot run."""
     for arm in arms:
-        if arm.kernel.architecture != described.architecture:
-            raise InputError(
-                f"the board {place} is {described.architecture}, {arm.kernel.spec} is a kernel for "
-                f"{arm.kernel.architecture}",
-                "Debian's kernels of other architectures are named like debian:6.1-arm64, debian:6.12-riscv64.",
-            )
         option = BUILT_IN.get(described.root)
         if option and arm.kernel.config and f"\n{option}=y\n" not in arm.kernel.config.read_text():
             raise InputError(

@@ -184,8 +184,8 @@ class Build(MachineKind[BuildSettings]):
     name: ClassVar[str] = "build"
     summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
 
-    def check_kernel(self, spec: str, modules: str = "") -> None:
-        source_of(spec, modules)
+    def check_kernel(self, spec: str, modules: str = "") -> str:
+        return source_of(spec, modules).architecture(spec)
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

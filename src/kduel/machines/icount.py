@@ -324,7 +324,7 @@ class Icount(MachineKind[IcountSettings]):
     def prepare(self, settings: IcountSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root where benchmarks need packages, the programs and the initial RAM disks."""
         for arm in arms:
-            self.check_architecture(arm.kernel)
+            self.check_architecture(settings, arm.kernel.spec, arm.kernel.architecture)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, **means) if needs.packages else busybox("x86_64", **means).root

@@ -270,6 +270,10 @@ class Qemu(MachineKind[QemuSettings]):
         mebibytes(settings.peer.memory, "memory of the peer")
         return settings
 
+    def check_host(self, settings: QemuSettings) -> None:
+        """KVM, where it is requested."""
+        probe.check_accelerator(settings.accel)
+
     def prepare_early(self, settings: QemuSettings, needs: Needs, **means: Unpack[Means]) -> None:
         """First the small part, on which counting and probing KVM wait."""
         busybox("x86_64", **means)
@@ -295,12 +299,13 @@ class Qemu(MachineKind[QemuSettings]):
         """Arm of the peer: the baseline's kernel, or the one of the settings."""
         chosen = settings.peer.kernel
         kernel = self.kernel(chosen, **means) if chosen else arms[0].kernel
+        self.check_architecture(settings, kernel.spec, kernel.architecture)
         return Arm(Contender(kernel=kernel.spec, name="peer"), kernel)
 
     def prepare(self, settings: QemuSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
         for arm in arms:
-            self.check_architecture(arm.kernel)
+            self.check_architecture(settings, arm.kernel.spec, arm.kernel.architecture)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)

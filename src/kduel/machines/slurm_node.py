@@ -46,8 +46,17 @@ class SlurmNode(MachineKind[NodeSettings]):
         """It is declared."""
         return settings.peer.lacks
 
+    def check_host(self, settings: NodeSettings) -> None:
+        """The name of the node: a fleet gives its own."""
+        if not settings.node:
+            raise InputError(
+                "the machine slurm-node needs the name of a node",
+                'Give [machine] node = "NAME", or several nodes with --fleet slurm:nodelist=NAMES.',
+            )
+
     def prepare(self, settings: NodeSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
+        self.check_host(settings)
         check_bands(settings.conditions)
         check_arms(settings, arms)
         need_programs()
@@ -72,11 +81,6 @@ def feature_of(settings: NodeSettings, arm: Arm) -> str:
 
 def check_arms(settings: NodeSettings, arms: Sequence[Arm]) -> None:
     """Raises InputError for contenders that Slurm cannot boot, and for features of contenders that there are not."""
-    if not settings.node:
-        raise InputError(
-            "the machine slurm-node needs the name of a node",
-            'Give [machine] node = "NAME", or several nodes with --fleet slurm:nodelist=NAMES.',
-        )
     names = [arm.contender.name for arm in arms]
     if unknown := [name for name in settings.features if name not in names]:
         raise InputError(

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from kduel.study.load import Study
 
 
-def check_at_once(study: Study, kind: MachineKind[Any], cache_root: Path, lock: Lock | None = None) -> None:
-    """Raise what the contenders are refused for as far as that is seen at once; nothing is fetched, built or written. With the
+def check_at_once(
+    study: Study, kind: MachineKind[Any], settings: Any, cache_root: Path, lock: Lock | None = None
+) -> None:
+    """Raise what machine and contenders are refused for as far as that is seen at once; nothing is fetched, built or written. With the
     `lock` of a run that goes on, the kernels are those of the run."""
+    kind.check_host(settings)
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is None or not known.unbuilt:
-            kind.check_kernel(name_exactly(contender, known), contender.modules)
+            spec = name_exactly(contender, known)
+            if architecture := kind.check_kernel(spec, contender.modules):
+                kind.check_architecture(settings, spec, architecture)
         schedulers.check_at_once(contender, cache_root)
 
 

@@ -131,11 +131,12 @@ def get_kernels(
         key = spec, contender.modules
         if key not in kernels:
             try:
-                kernels[key] = kind.kernel(
-                    spec, cache=cache, progress=progress, offline=offline, modules=contender.modules
-                )
+                found = kind.kernel(spec, cache=cache, progress=progress, offline=offline, modules=contender.modules)
             except NotMeasuredError as error:
                 kernels[key] = error
+            else:
+                kind.check_architecture(chosen.settings, found.spec, found.architecture)
+                kernels[key] = found
         kernel = kernels[key]
         if not isinstance(kernel, NotMeasuredError):
             arms.append(Arm(contender, kernel))

@@ -85,6 +85,9 @@ class FromSource(KernelSource):
     def check_spec(self, spec: str) -> None:
         self.check_place(read_recipe(spec)[0].removeprefix(self.prefix))
 
+    def architecture(self, spec: str) -> str:
+        return read_recipe(spec)[1].target.machine
+
     def plan(self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False) -> CompilePlan:
         """Get the source and look for the compiler; nothing is built. Raises InputError, HostError."""
         place, recipe = read_recipe(spec)
