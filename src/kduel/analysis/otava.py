@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kduel.analysis.campaigns.history import undated_runs
 from kduel.analysis.index import open_index
 from kduel.core.errors import InputError
 from kduel.core.format import parameter_text
@@ -40,8 +41,11 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
             f"no run with {benchmark}/{metric} says when it was measured",
             "Give the `date` of imported results in a file with `kduel import --conditions`.",
         )
-    if undated := sorted({row[1] for row in found if row[0] is None}):
-        progress.warn(f"left out, as they do not say when they were measured: {shorten(', '.join(undated))}")
+    dates: dict[str, dict[str, str]] = {}
+    for time, run, contender, *_ in found:
+        dates.setdefault(run, {})[contender] = time or ""
+    if undated := undated_runs(dates):
+        progress.warn(f"left out: {shorten(', '.join(f'{run} ({why})' for run, why in sorted(undated.items())))}")
     several = len({row[4] for row in rows}) > 1
     particulars = told_apart({row[5] for row in rows})
     points: dict[tuple[str, str], dict[str, float]] = {}

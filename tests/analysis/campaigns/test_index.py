@@ -350,6 +350,8 @@ def test_each_contender_has_a_date_of_its_own(tmp_path: Path) -> None:
         }
     assert {*history([tmp_path], contender="new").skipped} == {str(tmp_path / "none")}
     assert {*indexed_history(path, contender="new").skipped} == {"none"}
+    told = asked(str(tmp_path), "--series", "b/time").stderr
+    assert "left out: half (the date of old is unknown), none (its date is unknown)" in told
     assert run_query(path, "SELECT measured FROM run WHERE path = 'second'").rows == [["2026-02-03"]]
 
 

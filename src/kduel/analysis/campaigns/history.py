@@ -154,7 +154,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
     return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed, apart=divided)
 
 
-def undated_runs(dates: dict[str, dict[str, str]], chosen: str) -> dict[str, str]:
+def undated_runs(dates: dict[str, dict[str, str]], chosen: str = "") -> dict[str, str]:
     """By run: which contenders, of those with `chosen` in their names, are left out for their dates, and why.
 
     `dates` has the date of every contender, by run.
