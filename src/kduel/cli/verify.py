@@ -45,7 +45,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     deliberate fraud: anybody can write new manifests.
 
     Exact counts are the same on every host. With --against, every count that FILE has of the same kernels must be the same in RUN,
-    or 1 is the exit status; 3 if RUN lacks some of them; 2 if none need be the same: other machines, seeds or kernels.
+    and what FILE says of them must follow from them, or 1 is the exit status; 3 if RUN lacks some of them; 2 if none need be the
+    same: other machines, seeds or kernels.
     FILE may be compressed by xz.
     """
     from kduel.core.text import printable
