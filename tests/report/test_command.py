@@ -75,7 +75,7 @@ def test_output_replaces_whole_or_not_at_all(kduel: Kduel, place: Path) -> None:
     [
         (("run", "--format", "pdf"), 2, "there is no report format 'pdf'"),
         (("nowhere",), 2, "nowhere"),
-        (("run", "-f", "csv", "-o", "missing/out.csv"), 3, "cannot write missing/out.csv"),
+        (("run", "-f", "csv", "-o", "missing/out.csv"), 2, "missing/out.csv cannot be written: there is no missing"),
         (("run", "--open"), 2, "--open needs a page"),
     ],
 )

@@ -135,7 +135,9 @@ def test_calibrate_refuses_what_is_no_run(tmp_path: Path, imported: Path) -> Non
     assert "no metric 'cpu/rate'" in refused("calibrate", imported, "--metric", "cpu/rate")
     assert "both given" in refused("calibrate", imported, "--noise", "normal")
     missing = tmp_path / "there" / "rule.svg"
-    assert "cannot write" in refused("calibrate", "--runs", 100, "--noise", "normal", "--plot", missing)
+    assert "cannot be written: there is no" in refused(
+        "calibrate", "--runs", 100, "--noise", "normal", "--plot", missing
+    )
 
 
 def test_plan_from_a_csv() -> None:
