@@ -44,6 +44,10 @@ INPUTS = [
     ("query kduel-index.sqlite runs", "kduel-index.sqlite"),
     ("query . runs", "kduel-index.sqlite"),
     ("history . --index", "kduel-index.sqlite"),
+    ("bundle ./my.csv,cmdline=quiet ./other --offline", "my.csv"),
+    ("bundle other.deb,my.csv ./other --offline", "my.csv"),
+    ("bundle git:other,config=my.csv ./other --offline", "my.csv"),
+    ("bundle study.toml --offline", "my.csv"),
 ]
 
 
@@ -51,6 +55,7 @@ INPUTS = [
 def test_an_input_is_not_overwritten(kduel: Kduel, place: Path, words: str, output: str) -> None:
     (place / "link.csv").symlink_to("my.csv")
     os.link(place / "my.csv", place / "hard.csv")
+    (place / "study.toml").write_text('[[contender]]\nkernel = "./my.csv"\n')
     before = contents(place)
     done = kduel(*words.split(), "-o", output, cwd=place)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -67,6 +72,9 @@ KEPT = [
     ("report import -f markdown -o", "link/import.json"),
     ("report my.csv -f markdown -o", "run/lock.json"),
     ("verify run -o", "run/lock.json"),
+    ("verify run -o", "run/results.json"),
+    ("report run -f text -o", "run/results.json"),
+    ("report import -f json -o", "run/results.json"),
     ("diff run import -o", "run/lock.json"),
     ("sizes run -o", "run/lock.json"),
     ("plan import -o", "import/import.json"),
@@ -114,6 +122,22 @@ def test_what_is_derived_is_written_and_written_again(kduel: Kduel, place: Path,
         done = kduel(*words.split(), "-o", output, cwd=place)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (place / output).stat().st_size
+
+
+def test_a_merged_run_is_in_none_of_its_parts(kduel: Kduel, place: Path) -> None:
+    before = contents(place)
+    done = kduel("merge", "run", "import", "--out", "run/both", cwd=place)
+    assert done.returncode == 2 and f"run/both is in the run {place / 'run'}, which this command reads" in done.stderr
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize("name", ["lock.json", "import.json", "merge.json"])
+def test_a_directory_with_a_file_of_such_a_name_is_no_run(kduel: Kduel, place: Path, name: str) -> None:
+    (place / "runs").mkdir()
+    (place / name).write_text('{"lockfileVersion": 3}')
+    done = kduel("report", "my.csv", "-f", "markdown", "-o", "runs/words.md", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert (place / "runs/words.md").stat().st_size
 
 
 def test_standard_output_is_no_file(kduel: Kduel, place: Path) -> None:

@@ -108,6 +108,15 @@ def test_the_first_schema_has_the_same_counts(run: Path, published: Path):
     assert not compare_published(run, published).changes
 
 
+def test_a_contender_that_the_run_lacks_is_no_agreement(run: Path, published: Path):
+    kept = json.loads(published.read_bytes())["contenders"][0]["name"]
+    for trial in run.glob("trials/*"):
+        if json.loads((trial / "trial.json").read_bytes())["contender"] != kept:
+            shutil.rmtree(trial)
+    found = compare_published(run, published)
+    assert found.checked and any("not in this run" in note for note in found.notes)
+
+
 def test_counts_that_the_run_lacks_are_no_agreement(run: Path, published: Path):
     def change(document: dict[str, Any]) -> None:
         document["metrics"].append({**document["metrics"][0], "benchmark": "another"})

@@ -195,6 +195,11 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
             ) from error
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
             raise other from error
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT:
+            raise InputError(
+                f"the index {shown} is damaged: {error}",
+                "Move it away and run `kduel index DIR`: if it is an index of KDuel, it is made of the runs alone.",
+            ) from error
         if write:
             raise HostError(
                 f"cannot write the index {shown}: {error}",

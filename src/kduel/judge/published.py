@@ -77,7 +77,7 @@ def compare_published(run: Path, published: Path) -> Integrity:
     same_judge = theirs.judged_by == ours.judged_by
     if same_judge:
         changes += contradicted
-    kernels = {one.kernel for one in common}
+    kernels = {kernel_of(one) for part in exact_parts(ours) for one in part.contenders}
     lacking = sum(one.kernel in kernels and one not in mine for one in others)
     notes = [f"{plural(lacking, 'published count')} of these kernels not in this run"] if lacking else []
     if contradicted and not same_judge:

@@ -408,6 +408,16 @@ def test_a_file_of_another_program_is_neither_replaced_nor_called_an_index(
     assert isinstance(asking, InputError) and asking.message == f"{mine} is no index of KDuel"
 
 
+def test_a_damaged_index_is_called_so_with_what_to_do(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    with path.open("r+b") as stream:
+        stream.truncate(20_000)
+    for found in (asked(str(tmp_path), "runs"), CliRunner().invoke(index_command, [str(tmp_path), "--rebuild"])):
+        assert isinstance(found.exception, InputError) and f"the index {path} is damaged: " in found.exception.message
+        assert "Move it away and run `kduel index DIR`" in found.exception.remedy
+
+
 @pytest.mark.parametrize("version", [1, 99])
 def test_an_index_of_another_version_is_known_and_rebuilt(tmp_path: Path, version: int) -> None:
     run_of(tmp_path, "first", 10)

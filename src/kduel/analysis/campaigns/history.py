@@ -193,7 +193,7 @@ def line_of(
 def by_time(point: Point) -> tuple[str, list[tuple[int, str]]]:
     """Sort key: the time; among imports of one day the name, in which run-2 comes before run-10."""
     parts = re.findall(r"\d+|\D+", point.run)
-    return point.when, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return point.when, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def machine_of(column: Column) -> str:
