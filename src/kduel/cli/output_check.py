@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from kduel.analysis.index import NAME
 from kduel.core.errors import InputError, unusable_path
 from kduel.core.text import visible
+from kduel.core.toml import parse_toml, read_text
 from kduel.store.integrity import OWN_FILES
 from kduel.store.rundir import EXPLAIN, MARKS, PAGE, RESULTS, is_run
 from kduel.store.whole_files import is_below_file
@@ -104,8 +104,8 @@ def files_of_study(path: Path) -> Iterator[Path]:
     if path.suffix != ".toml":
         return
     try:
-        contenders = tomllib.loads(path.read_text()).get("contender", [])
-    except (OSError, ValueError):
+        contenders = parse_toml(read_text(path, "the study", ""), str(path), "").get("contender")
+    except InputError:
         return
     for contender in contenders if isinstance(contenders, list) else []:
         for value in contender.values() if isinstance(contender, dict) else []:
