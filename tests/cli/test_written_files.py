@@ -33,6 +33,15 @@ def contents(place: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
+def refused(kduel: Kduel, place: Path, *words: str) -> str:
+    """What a command says that is wrong use, and changes no file."""
+    before = contents(place)
+    done = kduel(*words, cwd=place)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert contents(place) == before
+    return done.stderr
+
+
 INPUTS = [
     ("report my.csv -f markdown", "my.csv"),
     ("report my.csv -f markdown", "link.csv"),
@@ -56,11 +65,8 @@ def test_an_input_is_not_overwritten(kduel: Kduel, place: Path, words: str, outp
     (place / "link.csv").symlink_to("my.csv")
     os.link(place / "my.csv", place / "hard.csv")
     (place / "study.toml").write_text('[[contender]]\nkernel = "./my.csv"\n')
-    before = contents(place)
-    done = kduel(*words.split(), "-o", output, cwd=place)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert f"{output} is what this command reads" in done.stderr and "Give another --output." in done.stderr
-    assert contents(place) == before
+    said = refused(kduel, place, *words.split(), "-o", output)
+    assert f"{output} is what this command reads" in said and "Give another --output." in said
 
 
 KEPT = [
@@ -93,13 +99,10 @@ KEPT = [
 @pytest.mark.parametrize(("words", "output"), KEPT)
 def test_what_a_run_keeps_is_not_overwritten(kduel: Kduel, place: Path, words: str, output: str) -> None:
     (place / "link").symlink_to("import")
-    before = contents(place)
-    done = kduel(*words.split(), output, cwd=place)
-    assert done.returncode == 2, done.stdout + done.stderr
+    said = refused(kduel, place, *words.split(), output)
     run = place / ("run" if output.startswith("run") else "import")
-    assert f"{output} belongs to the run {run}, which would be damaged" in done.stderr
-    assert f"outside the run, or in {run}/report." in " ".join(done.stderr.split())
-    assert contents(place) == before
+    assert f"{output} belongs to the run {run}, which would be damaged" in said
+    assert f"outside the run, or in {run}/report." in " ".join(said.split())
 
 
 @pytest.mark.parametrize(
@@ -125,10 +128,8 @@ def test_what_is_derived_is_written_and_written_again(kduel: Kduel, place: Path,
 
 
 def test_a_merged_run_is_in_none_of_its_parts(kduel: Kduel, place: Path) -> None:
-    before = contents(place)
-    done = kduel("merge", "run", "import", "--out", "run/both", cwd=place)
-    assert done.returncode == 2 and f"run/both is in the run {place / 'run'}, which this command reads" in done.stderr
-    assert contents(place) == before
+    said = refused(kduel, place, "merge", "run", "import", "--out", "run/both")
+    assert f"run/both is in the run {place / 'run'}, which this command reads" in said
 
 
 @pytest.mark.parametrize("name", ["lock.json", "import.json", "merge.json"])

@@ -161,6 +161,22 @@ def test_an_exact_part_is_compared_with_a_run_of_its_own(run: Path, published: P
     assert compare_published(both, published).checked == compare_published(run, published).checked
 
 
+def test_a_difference_in_an_exact_part_of_other_kernels_names_them(
+    run: Path, published: Path, unpack: Callable[[str], Path]
+):
+    timed = unpack("qemu")
+    shutil.copytree(run, timed / EXACT)
+    edit(timed / "lock.json", lambda lock: [one.update(sha256="0" * 64) for one in lock["kernels"]])
+
+    def change(document: dict[str, Any]) -> None:
+        metric = document["metrics"][0]
+        metric["values"][metric["contender"]][0] += 1
+
+    edit(published, change)
+    name = json.loads(published.read_bytes())["metrics"][0]["contender"]
+    assert any(f", {name}, block 1" in one for one in compare_published(timed, published).changes)
+
+
 def test_a_difference_names_the_kernel(run: Path, published: Path):
     """Both kernels' differences read alike, with ", :" where the condition has no name."""
     edit(published, lambda document: [one["values"].update({n: [v[0] + 1, *v[1:]] for n, v in one["values"].items()})

@@ -188,14 +188,15 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
                 raise other
             yield connection, version
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        code = getattr(error, "sqlite_errorcode", None)
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise HostError(
                 f"the index {shown} is in use by another process: {error}",
                 "Start again when that has ended; `fuser` names it.",
             ) from error
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+        if code == sqlite3.SQLITE_NOTADB:
             raise other from error
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT:
+        if code == sqlite3.SQLITE_CORRUPT:
             raise InputError(
                 f"the index {shown} is damaged: {error}",
                 "Move it away and run `kduel index DIR`: if it is an index of KDuel, it is made of the runs alone.",

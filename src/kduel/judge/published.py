@@ -63,7 +63,7 @@ def compare_published(run: Path, published: Path) -> Integrity:
     if not common:
         raise nothing_common(run, published, mine, others)
     wrong = [one for one in common if mine[one] != others[one]]
-    names = {kernel_of(one): one.name for one in ours.contenders}
+    names = {kernel_of(one): one.name for part in exact_parts(ours) for one in part.contenders}
     changes = [
         f"{one.benchmark}, {one.metric}, {names[one.kernel]}, {one.condition}: {here} here, {there} there"
         for one in wrong[:MOST_NAMED]
@@ -77,8 +77,7 @@ def compare_published(run: Path, published: Path) -> Integrity:
     same_judge = theirs.judged_by == ours.judged_by
     if same_judge:
         changes += contradicted
-    kernels = {kernel_of(one) for part in exact_parts(ours) for one in part.contenders}
-    lacking = sum(one.kernel in kernels and one not in mine for one in others)
+    lacking = sum(one.kernel in names and one not in mine for one in others)
     notes = [f"{plural(lacking, 'published count')} of these kernels not in this run"] if lacking else []
     if contradicted and not same_judge:
         notes += [f"KDuel {visible(theirs.judged_by, 60)} may judge otherwise: {one}" for one in contradicted]
