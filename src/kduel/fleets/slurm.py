@@ -235,7 +235,7 @@ def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> lis
             f"the partition {partition} has no node {', '.join(unknown[:5])}",
             f"It has: {', '.join(list(there)[:20])}.",
         )
-    if not known and (unusable := [there[name] for name in names if not there[name].usable]):
+    if not known and (unusable := [there[name] for name in names if not there[name].expected]):
         raise HostError(
             f"{unusable[0].name} is {unusable[0].state}", "See `sinfo -R`; leave it out, or have it resumed."
         )

@@ -20,6 +20,7 @@ from kduel.machines.slurm.trial import (
     NodeJourney,
     NodeSettings,
     await_job,
+    await_service,
     cancel,
     facts_of,
     submit,
@@ -64,6 +65,8 @@ class SlurmNode(MachineKind[NodeSettings]):
         for note in check_settings(known, settings.boot_deadline):
             progress.warn(note)
         check_node(settings, arms)
+        with progress.task(f"waiting for {settings.node} to be in service"):
+            check_reboot(settings, arms)
         connection = NodeConnection(settings.node)
         with progress.task(f"looking at {settings.node}"):
             now, facts = survey_node(settings, connection, arms)
@@ -101,7 +104,7 @@ def check_arms(settings: NodeSettings, arms: Sequence[Arm]) -> None:
 
 
 def check_node(settings: NodeSettings, arms: Sequence[Arm]) -> None:
-    """Raises InputError and HostError where Slurm cannot give the node with the contenders' features."""
+    """Raises InputError and HostError where Slurm does not have the node with the contenders' features."""
     there = {node.name: node for node in nodes()}
     if settings.node not in there:
         raise InputError(f"Slurm has no node {settings.node!r}", f"It has: {', '.join(list(there)[:20])}.")
@@ -113,11 +116,24 @@ def check_node(settings: NodeSettings, arms: Sequence[Arm]) -> None:
                 f"{arm.contender.name}: the node {node.name} has no feature {feature}; it has: {listed or 'none'}",
                 f"Add it in slurm.conf and helpers.conf, or name another one in [machine.features]. {DOCUMENTED}",
             )
+
+
+def check_reboot(settings: NodeSettings, arms: Sequence[Arm]) -> None:
+    """Raises HostError where Slurm does not boot the node into the contenders' features. A node that is on its way back is
+    waited for: a controller that was killed in the middle of a boot leaves one, and Slurm refuses jobs for it."""
+    try:
+        await_service(settings)
+    except TrialRefused as error:
+        raise HostError(
+            f"{error} after {settings.boot_deadline:g} s", "See `sinfo -R`; leave it out, or have it resumed."
+        ) from error
+    for arm in arms:
+        feature = feature_of(settings, arm)
         try:
             slurm("sbatch", "--test-only", *settings.options(feature), stdin="#!/bin/sh\n")
         except HostError as error:
             raise HostError(
-                f"Slurm refuses to reboot {node.name} into {feature} for this user: {error.message}",
+                f"Slurm refuses to reboot {settings.node} into {feature} for this user: {error.message}",
                 "Rebooting needs an operator or administrator of Slurm (`sacctmgr show user`), root or SlurmUser. "
                 "Try by hand: sbatch --test-only --reboot --constraint=FEATURE",
             ) from error

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from kduel.machines.remote.ssh_trial import RESTORE, Observation
 from kduel.machines.slurm import cluster as asked
 from kduel.machines.slurm.reboots import check_settings
 from kduel.machines.slurm.trial import NodeConnection, NodeJourney, NodeSettings
-from kduel.machines.slurm_node import check_node
+from kduel.machines.slurm_node import check_reboot
 
 STANDIN = Path(__file__).parent / "standin_node"
 HELPER = Path(__file__).parents[3] / "contrib" / "slurm" / "kernel-feature"
@@ -105,17 +106,25 @@ def test_what_a_trial_leaves_on_one_node_is_not_on_the_other(tmp_path: Path):
 def test_slurm_reboots_each_node_for_each_trial(kduel, start, node_study, cluster: Cluster, tmp_path: Path):
     run = tmp_path / "run"
     words = ("run", node_study(), "--fleet", "slurm:nodes=2,poll=0.5", "--out", run, "--seed", 7)
+    away = cluster.directory / "n2.dead"
+    away.touch()
     with start(*words) as controller:
         wait_for(lambda: len(records(run)) >= 1 or controller.poll() is not None, "trial")
         # Its jobs wait for scripts that never come; the next controller ends them.
         controller.kill()
         controller.communicate()
     before = {one["id"] for one in records(run)}
-    done = kduel("resume", run)
-    assert done.returncode == 0, done.stderr
+    with start("resume", run) as controller:
+        wait_for(lambda: (run / "fleet" / "n2" / "worker.log").exists() or controller.poll() is not None, "worker")
+        # Time in which a worker that does not wait for its node fails. A boot of this stand-in has to take some time.
+        time.sleep(5)
+        away.unlink()
+        _, said = controller.communicate(timeout=300)
+    assert controller.returncode == 0, said
+    assert "n2 is lost" not in said and "Slurm refuses" not in said
     found = records(run)
     assert before <= {one["id"] for one in found}
-    assert [(one["status"], one["member"]) for one in found].count(("ok", "n1")) == 2, done.stderr
+    assert [(one["status"], one["member"]) for one in found].count(("ok", "n1")) == 2, said
     assert len({one["facts"]["boot_id"] for one in found}) == len(found) == 4, "a boot of its own for each trial"
     for one in found:
         kernel = (run / "trials" / one["id"] / "environment" / "uname").read_text()
@@ -161,7 +170,7 @@ def test_a_user_who_may_not_reboot_is_told_so(cluster: Cluster, monkeypatch: pyt
     kernel = installed.PLUGIN.resolve(spec, cache=Cache(tmp_path), progress=Progress())
     arm = Arm(Contender(name="old", kernel=spec), kernel)
     with pytest.raises(HostError, match="refuses to reboot n1 into kernel_6_1_0_1_standin for this user"):
-        check_node(NodeSettings(node="n1"), [arm])
+        check_reboot(NodeSettings(node="n1"), [arm])
 
 
 @pytest.mark.slow

@@ -131,6 +131,11 @@ class Node(Struct, frozen=True):
         """True if jobs can be given to it."""
         return not self.away and not self.state.endswith("*")
 
+    @property
+    def expected(self) -> bool:
+        """True if it is usable, or Slurm is booting it: it gives it jobs in either case."""
+        return self.usable or "POWERING_UP" in self.state or "REBOOT" in self.state
+
 
 def nodes() -> list[Node]:
     """All nodes, by name."""

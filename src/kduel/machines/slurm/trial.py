@@ -154,6 +154,20 @@ while [ -e {place} ]; do i=$((i + 1)); [ $i -lt {TO_GO} ] || exit 1; sleep 1; do
     return number[0]
 
 
+def await_service(settings: NodeSettings) -> None:
+    """Wait until Slurm has the node in service: after a reboot or a panic it comes back. Raises TrialRefused, HostError.
+
+    The job before must have ended, too: for a node that has to reboot, and still completes a job, Slurm finds the
+    constraints of the next one bad, and looks at it again after a minute.
+    """
+    end = time.monotonic() + settings.boot_deadline
+    while away := [one for one in nodes() if one.name == settings.node and (one.away or one.completing)]:
+        if time.monotonic() > end:
+            why = f": {away[0].reason}" if away[0].reason else ""
+            raise TrialRefused("no-node", f"{away[0].name} is {away[0].state}{why}")
+        time.sleep(settings.poll)
+
+
 def await_job(job: str, settings: NodeSettings, allocated: Callable[[], None] = lambda: None) -> None:
     """Wait until a job runs; `allocated` is called when it has its node. Raises TrialRefused where it will not run."""
     began, booting = time.monotonic(), 0.0
@@ -227,7 +241,7 @@ class NodeJourney(Journey):
             try:
                 # A job of a controller that was killed, or one that sbatch submitted without hearing of it.
                 slurm("scancel", f"--name={name}", f"--user={getpass.getuser()}")
-                self.await_node()
+                await_service(self.settings)
                 return submit(self.settings, name, self.directory, self.script, feature)
             except Silent as error:
                 if time.monotonic() > end:
@@ -242,19 +256,6 @@ class NodeJourney(Journey):
         self.facts["queued_seconds"] = round(time.monotonic() - self.start, 1)
         self.start = time.monotonic()
         self.mark("launched")
-
-    def await_node(self) -> None:
-        """Wait until Slurm has the node in service: after a panic it comes back. Raises TrialRefused, HostError.
-
-        The job before must have ended, too: for a node that has to reboot, and still completes a job, Slurm finds the
-        constraints of the next one bad, and looks at it again after a minute.
-        """
-        end = time.monotonic() + self.settings.boot_deadline
-        while away := [one for one in nodes() if one.name == self.settings.node and (one.away or one.completing)]:
-            if time.monotonic() > end:
-                why = f": {away[0].reason}" if away[0].reason else ""
-                raise TrialRefused("no-node", f"{away[0].name} is {away[0].state}{why}")
-            time.sleep(self.settings.poll)
 
     def detach_command(self, run: str) -> str:
         """Shell that hands the script to the job."""
