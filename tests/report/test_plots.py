@@ -170,7 +170,7 @@ def test_a_dot_for_several_slices_keeps_the_worst_of_them() -> None:
 
 
 def test_commands_in_a_text_are_code_and_backquotes_of_names_stay() -> None:
-    from kduel.report.html import mark_code
+    from kduel.report.page.render import mark_code
 
     assert (
         mark_code("use `kduel report <x>` & `go`") == "use <code>kduel report &lt;x&gt;</code> &amp; <code>go</code>"
@@ -196,3 +196,10 @@ def test_commands_are_code_in_markdown_too_and_nothing_else_is_markup() -> None:
         "http:&#8203;//a www&#8203;.b GH&#8203;-12 \\!&#8203;3 %&#8203;v1 12 %"
     )
     assert mark_code("~bug $4 &5") == "\\~&#8203;bug &#36;&#8203;4 &amp;&#8203;5"
+
+
+def test_a_page_is_the_same_whatever_was_made_before() -> None:
+    results = published()
+    first = report_format("html").render(results)
+    assert 'id="axis1"' in first
+    assert report_format("html").render(results) == first

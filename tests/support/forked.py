@@ -79,12 +79,16 @@ class ForkedKduel:
 
 
 def import_all() -> None:
-    """Import every module, so that no child has to; plug-ins from outside are found by each child."""
+    """Import every module, and compile every template, so that no child has to; plug-ins from outside are found by each
+    child."""
     import kduel
+    from kduel.report.page.render import templates
 
     for module in pkgutil.walk_packages(kduel.__path__, "kduel."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    for name in templates().list_templates(extensions=["html"]):
+        templates().get_template(name)
 
 
 def wait_for(child: int) -> int | None:

@@ -5,48 +5,33 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import msgspec
 
-from kduel.core import format as amounts
-from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results, TrialResult
-from kduel.core.text import plural, visible
-from kduel.core.version import full_version
-from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.closing import EXACT_MEANS
-from kduel.report.content.code_spans import split_code
-from kduel.report.content.digest import SIGNS, digest, largest_first, side_words, sign_of
+from kduel.report.content.digest import digest
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn_figure
 from kduel.report.content.machines import machine_tables
 from kduel.report.content.methods import methods
-from kduel.report.content.notes import key
-from kduel.report.content.overview import left_out
 from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title
 from kduel.report.content.reproduce import reproduction, shell_lines
 from kduel.report.page.charts import Charts, metric_groups
 from kduel.report.page.factors import factors_part
 from kduel.report.page.figures import every_value, further_figures
 from kduel.report.page.matrix import matrix_part
+from kduel.report.page.render import render_page
 from kduel.report.page.tails import tails_part
 from kduel.report.page.tradeoffs import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
-from kduel.report.plots import effects as plots
-from kduel.report.plots.intervals import intervals
 from kduel.report.plots.trials import LONG, WORSE
 from kduel.store.rundir import EXACT, PAGE
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
-
 NOTES_ABOVE = 2
 """Cautions, and findings, that stand above the table of effects; the others are folded."""
-MOST_ROWS = 12
-"""Rows of a table of verdicts; the others are folded."""
 MOST_METRICS = 24
 """Metrics whose values are listed; the others are folded."""
 MOST_VALUES = 6000
@@ -68,11 +53,11 @@ class HtmlFormat(Format):
     suffix: ClassVar[str] = ".html"
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
-        environment = templates()
         said = digest(results)
         groups = metric_groups(results)
         matrix = matrix_part(results)
-        page = environment.get_template("report.html").render(
+        page = render_page(
+            "report.html",
             results=results,
             said=said,
             groups=groups,
@@ -109,67 +94,11 @@ class HtmlFormat(Format):
             further=further_figures(groups),
             worse_steps=step_words(WORSE, "worse by "),
             long_steps=step_words(LONG, "waited "),
-            version=full_version(),
         )
         return INDENTED.sub("\n", page)
 
 
 PLUGIN = HtmlFormat()
-
-
-def templates() -> Environment:
-    """Jinja that escapes all that it is given, after making hidden characters visible."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def make_visible(value: Any) -> Any:
-        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-    environment = Environment(
-        loader=PackageLoader("kduel.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=make_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    axes = itertools.count(1)
-    environment.filters["code"] = mark_code
-    environment.globals |= {
-        "signs": SIGNS,
-        "sign_of": sign_of,
-        "key": key,
-        "intervals": lambda metrics, delta: intervals(metrics, delta, f"axis{next(axes)}"),
-        "foremost_rows": foremost_rows,
-        "left_out": left_out,
-        "side": side,
-        "sided": side_words,
-        "decided": shows_difference,
-        "plural": plural,
-        "tone": plots.tone,
-        "amount": amounts.amount,
-        "difference": amounts.difference,
-        "detectable": amounts.detectable,
-        "effect": amounts.effect,
-        "interval": amounts.interval_text,
-        "mean_and_sd": amounts.mean_and_sd,
-        "means": amounts.means,
-        "percent": amounts.percent,
-        "plain_number": amounts.plain_number,
-        "MISSING": amounts.MISSING,
-        "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
-    }
-    return environment
-
-
-def mark_code(text: str) -> Markup:
-    """The text with what stands in backquotes as code."""
-    from markupsafe import Markup, escape
-
-    return Markup().join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
-        for number, part in enumerate(split_code(visible(text)))
-    )
 
 
 def explanations(results: Results) -> list[tuple[str, Any, str]]:
@@ -197,15 +126,6 @@ def explanations(results: Results) -> list[tuple[str, Any, str]]:
         except msgspec.ValidationError:
             continue
     return found
-
-
-def foremost_rows(metrics: list[MetricResult]) -> tuple[list[MetricResult], list[MetricResult]]:
-    """Metrics that a table shows, and those that are folded: of more than MOST_ROWS the largest differences are shown."""
-    if len(metrics) <= MOST_ROWS:
-        return metrics, []
-    ordered = sorted(metrics, key=lambda one: (not shows_difference(one), largest_first(one)))
-    kept = set(map(id, ordered[:MOST_ROWS]))
-    return [one for one in metrics if id(one) in kept], [one for one in metrics if id(one) not in kept]
 
 
 def step_words(steps: Sequence[float], before: str) -> list[str]:

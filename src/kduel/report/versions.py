@@ -10,11 +10,10 @@ from kduel.analysis.versions import Course, courses
 from kduel.core.errors import InputError
 from kduel.core.metric_results import COUNTED, SHARED
 from kduel.core.results import Results
-from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import digest
-from kduel.report.html import templates
+from kduel.report.page.render import render_page
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -54,18 +53,14 @@ class VersionsFormat(Format):
                 "the run has no counts to show by version", "Count some kernels: kduel run A B C --suite exact."
             )
         said = digest(results)
-        return (
-            templates()
-            .get_template("versions.html")
-            .render(
-                said=said,
-                parts_shown=parts,
-                names=[one.name for one in results.contenders],
-                releases=[one.release or "" for one in results.contenders],
-                line=line,
-                tones=tones,
-                version=full_version(),
-            )
+        return render_page(
+            "versions.html",
+            said=said,
+            parts_shown=parts,
+            names=[one.name for one in results.contenders],
+            releases=[one.release or "" for one in results.contenders],
+            line=line,
+            tones=tones,
         )
 
 

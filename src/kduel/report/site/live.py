@@ -12,7 +12,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from kduel.core.errors import HostError, InputError
-from kduel.core.version import full_version
 
 ADDRESS = "127.0.0.1"
 PAUSE = 2.0
@@ -80,13 +79,9 @@ class LiveHandler(BaseHTTPRequestHandler):
 
     def send_page(self) -> None:
         """The page with the present text: what it shows without a script, too."""
-        from kduel.report.html import templates
+        from kduel.report.page.render import render_page
 
-        page = (
-            templates()
-            .get_template("live.html")
-            .render(title=self.server.title, text=self.server.current(), version=full_version())
-        )
+        page = render_page("live.html", title=self.server.title, text=self.server.current())
         self.begin("text/html; charset=utf-8")
         self.wfile.write(page.encode())
 

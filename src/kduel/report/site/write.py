@@ -13,7 +13,7 @@ from kduel.core.errors import InputError
 from kduel.core.temporary import temporary_directory
 from kduel.core.untrusted import MalformedError, decode, read_whole
 from kduel.core.version import full_version
-from kduel.report.html import templates
+from kduel.report.page.render import render_page
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
 from kduel.store.documents import document_bytes
@@ -47,12 +47,11 @@ def write_site(place: Path, index: Path, out: Path) -> list[str]:
     for name in names:
         if name not in earlier and os.path.lexists(out / name):
             raise InputError(f"{out / name} is there already, and KDuel did not write it", ELSEWHERE)
-    template = templates().get_template("site.html")
     with as_disk_error(out, CHOOSE):
         out.mkdir(parents=True, exist_ok=True)
         with temporary_directory(out, FRESH, as_disk_error(out, CHOOSE)) as fresh:
             for page in found:
-                text = template.render(page=page, version=full_version(), width=WIDTH, height=HEIGHT)
+                text = render_page("site.html", page=page, width=WIDTH, height=HEIGHT)
                 (fresh / page.name).write_text(text, "utf-8", errors="backslashreplace")
             sync_tree(fresh)
             # Killed at any instant, the mark names every page of ours.

@@ -1,0 +1,98 @@
+"""Templates of pages, and what they call."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from kduel.core import format as amounts
+from kduel.core.metric_results import MetricResult
+from kduel.core.text import plural, visible
+from kduel.core.version import full_version
+from kduel.judge.verdict.headline import shows_difference, side
+from kduel.report.content.code_spans import split_code
+from kduel.report.content.digest import SIGNS, largest_first, side_words, sign_of
+from kduel.report.content.notes import key
+from kduel.report.content.overview import left_out
+from kduel.report.plots import effects as plots
+from kduel.report.plots.intervals import intervals
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MOST_ROWS = 12
+"""Rows of a table of verdicts; the others are folded."""
+axes: ContextVar[Iterator[int]] = ContextVar("axes")
+"""Numbers of the axes of the page that is made."""
+
+
+def render_page(template: str, **values: object) -> str:
+    """The page that a template makes of these values. It is the same for the same values, whatever was made before."""
+    axes.set(itertools.count(1))
+    return templates().get_template(template).render(version=full_version(), **values)
+
+
+@cache
+def templates() -> Environment:
+    """Jinja that escapes all that it is given, after making hidden characters visible. It compiles a template once."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    def make_visible(value: Any) -> Any:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = Environment(
+        loader=PackageLoader("kduel.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=make_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["code"] = mark_code
+    environment.globals |= {
+        "signs": SIGNS,
+        "sign_of": sign_of,
+        "key": key,
+        "intervals": lambda metrics, delta: intervals(metrics, delta, f"axis{next(axes.get())}"),
+        "foremost_rows": foremost_rows,
+        "left_out": left_out,
+        "side": side,
+        "sided": side_words,
+        "decided": shows_difference,
+        "plural": plural,
+        "tone": plots.tone,
+        "amount": amounts.amount,
+        "difference": amounts.difference,
+        "detectable": amounts.detectable,
+        "effect": amounts.effect,
+        "interval": amounts.interval_text,
+        "mean_and_sd": amounts.mean_and_sd,
+        "means": amounts.means,
+        "percent": amounts.percent,
+        "plain_number": amounts.plain_number,
+        "MISSING": amounts.MISSING,
+        "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
+    }
+    return environment
+
+
+def mark_code(text: str) -> Markup:
+    """The text with what stands in backquotes as code."""
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(split_code(visible(text)))
+    )
+
+
+def foremost_rows(metrics: list[MetricResult]) -> tuple[list[MetricResult], list[MetricResult]]:
+    """Metrics that a table shows, and those that are folded: of more than MOST_ROWS the largest differences are shown."""
+    if len(metrics) <= MOST_ROWS:
+        return metrics, []
+    ordered = sorted(metrics, key=lambda one: (not shows_difference(one), largest_first(one)))
+    kept = set(map(id, ordered[:MOST_ROWS]))
+    return [one for one in metrics if id(one) in kept], [one for one in metrics if id(one) not in kept]
