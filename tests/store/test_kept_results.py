@@ -102,7 +102,7 @@ def test_what_another_version_judged_otherwise_is_told_apart(kduel, run: Path):
     assert compare_kept(run) == ([], []), "what is the same needs no excuse"
     edit(run, lambda document: document.update(metrics=[]))
     done = kduel("verify", run)
-    assert done.returncode == 3
+    assert done.returncode == 3 and done.stdout.startswith("3 trials checked, no raw file changed afterwards\n")
     assert f"note: results.json was written by KDuel 0.1.0+g0123456789ab, this is {full_version()}" in done.stdout
     found = json.loads(kduel("verify", run, "-f", "json").stdout)
     assert found["changes"] == [] and len(found["notes"]) == 1
@@ -112,14 +112,72 @@ def test_what_another_version_judged_otherwise_is_told_apart(kduel, run: Path):
     assert "does not name the commit" in compare_kept(run)[0][0]
 
 
-def test_a_run_that_was_continued_since_is_no_tampered_one(run: Path):
-    def earlier(document: dict[str, Any]) -> None:
-        document["trials"] = document["trials"][:2]
-        document["study"]["checksum"] = "0" * 64
+@pytest.fixture
+def continued(run: Path) -> Path:
+    """A run whose results.json is of its first two trials."""
+    before = shutil.copytree(run, run.with_name("before"))
+    for path in sorted((before / "trials").iterdir())[2:]:
+        shutil.rmtree(path)
+    (run / RESULTS).write_bytes(msgspec.json.encode(judge_run(before)))
+    return run
 
-    edit(run, earlier)
-    changes, (note,) = compare_kept(run)
-    assert not changes and "is of the first 2 of now" in note
+
+def test_a_run_that_was_continued_since_is_no_tampered_one(kduel, continued: Path):
+    edit(continued, lambda document: document["warnings"].append({"code": "machine-out", "message": "x is lost"}))
+    changes, (note,) = compare_kept(continued)
+    assert not changes and "results.json is of the first 2 of now 3 trials; `kduel report" in note
+    done = kduel("verify", continued)
+    assert done.returncode == 3 and done.stdout.startswith("3 trials checked, no raw file changed afterwards\nnote: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["metrics"][0].update(n=99), "metrics[0].n is 99, but the raw values give 1"),
+        (lambda d: d["study"].update(checksum="0" * 64), 'study.checksum is "000'),
+        (lambda d: d["trials"].pop(), 'study.checksum is "'),
+        (lambda d: d["trials"].pop(0), 'study.checksum is "'),
+        (lambda d: d["trials"].append(d["trials"][0]), "trials is a list of 3, but"),
+        (lambda d: d["repeated"].append(d["trials"][0]), "repeated is a list of 1, but"),
+        (lambda d: d.update(warnings=7), "warnings is 7, but"),
+    ],
+)
+def test_numbers_of_an_earlier_state_follow_from_its_trials(
+    continued: Path, change: Callable[[dict[str, Any]], object], said: str
+):
+    """To drop one trial and alter the study hid any edit."""
+    edit(continued, change)
+    (told,), notes = compare_kept(continued)
+    assert said in told and not notes
+
+
+@pytest.mark.parametrize("version", [full_version(), "0.1.0+g0123456789ab"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["study"].update(seed=42), "study[0].seed is 42, but"),
+        (lambda d: d["study"].update(name="another"), 'study[0].name is "another", but'),
+        (lambda d: d["contenders"][0].update(sha256="0"), 'contenders[0].sha256 is "0", but'),
+        (lambda d: d.update(contenders=7), "contenders is a list of 0"),
+    ],
+)
+def test_results_of_another_run_are_none_of_another_version(
+    continued: Path, version: str, change: Callable[[dict[str, Any]], object], said: str
+):
+    edit(continued, lambda document: document.update(judged_by=version))
+    edit(continued, change)
+    (told,), notes = compare_kept(continued)
+    assert told.startswith("results.json is of another run: ") and said in told and not notes
+
+
+def test_a_key_that_is_there_twice_is_told(kduel, run: Path):
+    """Of two values one was compared, and another program reads the other."""
+    text = (run / RESULTS).read_text()
+    (run / RESULTS).write_text(text.replace('"schema":', '"schema":7,"schema":', 1))
+    assert "results.json cannot be read (it has the key 'schema' twice)" in compare_kept(run)[0][0]
+    (run / RESULTS).rename(run.with_name("other.json"))
+    done = kduel("verify", run, "--against", run.with_name("other.json"))
+    assert done.returncode == 2 and "it has the key 'schema' twice" in done.stderr
 
 
 @pytest.mark.parametrize("kept", [-1, 0])

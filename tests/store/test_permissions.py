@@ -43,7 +43,7 @@ def test_what_may_not_be_read_is_told_as_that(start: Start, run: Path, name: str
     path.chmod(0)
     done = start("verify", run)
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "nothing changed afterwards" in done.stdout and "1 file cannot be read:" in done.stdout
+    assert "no change found in what could be read" in done.stdout and "1 file cannot be read:" in done.stdout
     assert name in done.stdout and "permi" in done.stdout.lower()
     assert json.loads(start("verify", run, "-f", "json").stdout)["changes"] == []
     if name != "study.toml":

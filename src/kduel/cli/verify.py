@@ -40,8 +40,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     checked, as `kduel report` writes it from the raw files, nor are the results of `kduel explain` in RUN/explain, but for
     the trials there.
 
-    Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 3 if something could not be compared:
-    this user may not read it, or another version of KDuel wrote it. It detects damage and careless edits, not
+    Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 3 if something could not be compared
+    (this user may not read it, or another version of KDuel wrote it), or if results.json is of fewer trials than RUN has now. It detects damage and careless edits, not
     deliberate fraud: anybody can write new manifests.
 
     Exact counts are the same on every host. With --against, every count that FILE has of the same kernels must be the same in RUN,
@@ -108,12 +108,18 @@ def comparison_text(compared: Integrity, against: Path) -> str:
 
 def as_text(found: Integrity, what: str) -> str:
     """A line of counts, then a line for each change, and for each file that was not checked."""
-    head = f"{plural(found.checked, what)} checked, "
-    lines = [
-        head + (f"{plural(len(found.changes), 'change')} found:" if found.changes else "nothing changed afterwards")
-    ]
+    lines = [f"{plural(found.checked, what)} checked, {conclusion(found)}"]
     lines += [f"  {change}" for change in found.changes]
     if found.unreadable:
         lines.append(f"{plural(len(found.unreadable), 'file')} cannot be read:")
         lines += [f"  {one}" for one in found.unreadable]
     return "\n".join([*lines, *(f"note: {note}" for note in found.notes), ""])
+
+
+def conclusion(found: Integrity) -> str:
+    """The end of the first line, which says no more than what was compared."""
+    if found.changes:
+        return f"{plural(len(found.changes), 'change')} found:"
+    if found.unreadable:
+        return "no change found in what could be read"
+    return "no raw file changed afterwards" if found.notes else "nothing changed afterwards"

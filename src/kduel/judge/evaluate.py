@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,12 @@ def rule_of(lock: Lock) -> Rule:
     return planned_rule(study_result(lock))
 
 
-def judge_run(path: Path) -> Results:
-    """A run, measured here or imported, judged again from its raw files. Raises InputError where it is none."""
+def judge_run(path: Path, earlier: Set[str] | None = None) -> Results:
+    """A run, measured here or imported, judged again from its raw files. Raises InputError where it is none.
+
+    `earlier` chooses the directories (trials/ID, repeated/ID.N) of a state before the run was continued. Machines of a fleet
+    that were out of service then are not known.
+    """
     run = RunDir.open(path)
     if run.imported:
         from kduel.judge.imported import results
@@ -54,10 +59,12 @@ def judge_run(path: Path) -> Results:
         return judge_merged(run)
     lock = run.lock()
     collector = Collector(run, lock)
-    records = trials_of(run, lock)
+    records = [
+        one for one in trials_of(run, lock) if earlier is None or directory_of(run.directory(one.id)) in earlier
+    ]
     for record in records:
         collector.add(record)
-    judged = assemble(run, lock, records, collector.samples())
+    judged = assemble(run, lock, records, collector.samples(), earlier)
     if run.exact_part is not None:
         judged.exact = judge_run(run.exact_part)
     return judged
@@ -75,19 +82,24 @@ def judge_path(path: Path) -> Results:
         return judge_run(place / "run")
 
 
-def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
-    """The results of what is there so far."""
+def assemble(
+    run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples], earlier: Set[str] | None = None
+) -> Results:
+    """The results of what is there so far, or was there `earlier` (see `judge_run`)."""
+    checksum = run_checksum(run.trials, [record.id for record in records])
+    repeated = repeated_of(run)
     results = judge_samples(
-        structs.replace(study_result(lock), checksum=run_checksum(run.trials), text=run.study_text()),
+        structs.replace(study_result(lock), checksum=checksum, text=run.study_text()),
         lock,
         samples,
         [trial_result(record, run.directory(record.id)) for record in records],
-        repeated_of(run),
+        [one for one in repeated if earlier is None or one.directory in earlier],
         environments_of(run, lock, records),
         changes_of(run, lock, records),
         explanations_of(run),
     )
-    results.warnings += machines_out(run)
+    if earlier is None:
+        results.warnings += machines_out(run)
     return results
 
 
@@ -235,12 +247,17 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
         machine=record.member,
         started=record.started or None,
         seconds=record.seconds,
-        directory=f"{directory.parent.name}/{directory.name}",
+        directory=directory_of(directory),
         failed_steps=record.failed_steps,
         findings=findings_of(record),
         host=record.host,
         repeats=record.repeats,
     )
+
+
+def directory_of(directory: Path) -> str:
+    """The directory of a trial or of a boot that was made again, relative to the run."""
+    return f"{directory.parent.name}/{directory.name}"
 
 
 def findings_of(record: TrialRecord) -> dict[str, str]:

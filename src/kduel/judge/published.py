@@ -15,7 +15,7 @@ from kduel.core.text import plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
-from kduel.judge.results_check import difference
+from kduel.judge.results_check import check_unique_keys, difference
 from kduel.store.integrity import Integrity
 
 SAME = ("qemu", "cpu", "cpus", "memory_mib", "layouts")
@@ -144,6 +144,7 @@ def read_results(path: Path) -> Results:
         if path.suffix == ".xz":
             data = lzma.LZMADecompressor().decompress(data, LARGEST)
         found = msgspec.json.decode(data, type=Results)
+        check_unique_keys(data)
     except (OSError, ValueError, RecursionError, lzma.LZMAError) as error:
         raise InputError(f"{path} cannot be read as results: {visible(error, 200)}", GIVE) from error
     if not 1 <= found.schema <= SCHEMA:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
+from collections import Counter
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kduel.core.errors import InputError
-from kduel.core.results import SCHEMA, Results
+from kduel.core.results import SCHEMA
 from kduel.core.text import plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
+from kduel.judge.lint.findings import machine_out
 from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan
+from kduel.store.manifest import run_checksum
 from kduel.store.merged import parts
 from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
 
@@ -24,6 +29,8 @@ LATER = frozenset({"explanations", "judged_by"})
 is called."""
 CLOSE = 1e-9
 """The relative difference of two numbers that are the same: another processor or Python may round the last digits otherwise."""
+IDENTITY = {"study": ("name", "seed"), "contenders": ("name", "sha256", "cmdline")}
+"""Keys of results that no version of KDuel gives another value for one run."""
 RECOVER = "restore the run from a copy"
 LONGEST = 60
 """Characters of a value that a sentence shows."""
@@ -57,7 +64,9 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     if not path.exists():
         return result_without_file(RunDir.find(run), remedy)
     try:
-        kept = msgspec.json.decode(read_whole(path), type=dict[str, Any])
+        data = read_whole(path)
+        kept = msgspec.json.decode(data, type=dict[str, Any])
+        check_unique_keys(data)
     except PermissionError as error:
         return [], [f"{RESULTS} cannot be read and was not compared: {error.strerror}"]
     except (OSError, ValueError, RecursionError) as error:
@@ -65,16 +74,21 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
         return [f"{RESULTS} cannot be read ({why}); {remedy}"], []
     if lost := missing_parts(kept, RunDir.find(run)):
         return lost, []
+    earlier = earlier_state(kept, RunDir.find(run))
     try:
-        results = judge_run(run)
+        results = judge_run(run, earlier)
     except InputError as error:
         return [], [f"{RESULTS} was not compared, as the run cannot be judged again here: {error.message}"]
-    if (fewer := trials_behind(kept, results)) is not None:
-        now = len(results.trials)
-        return [], [f"{RESULTS} is of the first {fewer} of now {now} trials and was not compared; {remedy}"]
     present = msgspec.json.decode(msgspec.json.encode(results))
+    if earlier is not None:
+        kept = without_machines_out(kept)
     if not (found := difference(kept, present)):
-        return [], []
+        if earlier is None:
+            return [], []
+        now = len(RunDir.find(run).names())
+        return [], [f"{RESULTS} is of the first {len(results.trials)} of now {now} trials; {remedy}"]
+    if differing := difference(identity(kept), identity(present)):
+        return [f"{RESULTS} is of another run: {differing}; {remedy}"], []
     version = kept.get("judged_by")
     if isinstance(version, str) and version != full_version():
         writer = f"{RESULTS} was written by KDuel {visible(version, LONGEST)}, this is {full_version()}"
@@ -127,11 +141,48 @@ def trials_in(kept: dict[str, Any]) -> set[str]:
         return set()
 
 
-def trials_behind(kept: dict[str, Any], results: Results) -> int | None:
-    """Number of trials behind the kept results, where the run was continued since; None where they are of all."""
-    known = trials_in(kept)
-    there = {trial.id for trial in results.trials}
-    return len(known) if known and known < there and kept.get("study") != msgspec.to_builtins(results.study) else None
+def earlier_state(kept: dict[str, Any], run: RunDir) -> Set[str] | None:
+    """The directories that the kept results are of, where the run was continued since; None where they are of all trials."""
+    if run.imported or run.merged:
+        return None
+    known, names, study = trials_in(kept), {*run.names()}, kept.get("study")
+    stated = study.get("checksum") if isinstance(study, dict) else None
+    if not known or not known < names or stated == run_checksum(run.trials, names):
+        return None
+    boots = kept.get("repeated")
+    again = (
+        [str(boot.get("directory")) for boot in boots if isinstance(boot, dict)] if isinstance(boots, list) else []
+    )
+    return {*(f"{run.trials.name}/{name}" for name in known), *again}
+
+
+def without_machines_out(kept: dict[str, Any]) -> dict[str, Any]:
+    """Kept results without what they say of machines out of service, which is not known of an earlier state."""
+    warnings = kept.get("warnings")
+    if not isinstance(warnings, list):
+        return kept
+    code = machine_out.PLUGIN.name
+    return kept | {"warnings": [one for one in warnings if not (isinstance(one, dict) and one.get("code") == code)]}
+
+
+def identity(results: dict[str, Any]) -> dict[str, Any]:
+    """The values that distinguish a run from others, by IDENTITY."""
+    return {
+        key: [{name: table.get(name) for name in names} for table in tables if isinstance(table, dict)]
+        for key, names in IDENTITY.items()
+        for tables in [results[key] if isinstance(results.get(key), list) else [results.get(key)]]
+    }
+
+
+def check_unique_keys(data: bytes) -> None:
+    """Raises ValueError for JSON with a key that an object has twice: of these programs read one, or the other."""
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+            raise ValueError(f"it has the key {name!r} twice")
+
+    json.loads(data, object_pairs_hook=check)
 
 
 def difference(kept: Any, present: Any, where: str = "") -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kduel.core.errors import InputError, cannot_read
@@ -36,15 +36,14 @@ def write_manifest(trial: Path, documents: Sequence[bytes] = RUN_FILES) -> None:
     (trial / NAME).write_bytes(b"".join(lines))
 
 
-def run_checksum(trials: Path) -> str | None:
-    """The SHA-256 of all trials' manifests, in the order of their names; None where a trial has none.
+def run_checksum(trials: Path, names: Collection[str]) -> str | None:
+    """The SHA-256 of these trials' manifests, in the order of their names; None where a trial has none.
 
     It identifies a run with all its raw files: cat trials/*/manifest.sha256 | sha256sum
     """
     stamp = hashlib.sha256()
     try:
-        names = sorted(entry.name for entry in os.scandir(trials) if not entry.name.startswith("."))
-        for name in names:
+        for name in sorted(names):
             stamp.update(read_whole(trials / name / NAME))
     except OSError:
         return None
