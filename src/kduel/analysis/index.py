@@ -8,24 +8,20 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field
 
-from kduel.analysis.machine_name import UNKNOWN, machine_name
+from kduel.analysis.index_rows import add_run
 from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
-from kduel.core.results import Results, stated_date
 from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shorten
-from kduel.core.validation import in_utc
 
 NAME = "kduel-index.sqlite"
-VERSION = 6
+VERSION = 7
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""
@@ -277,78 +273,6 @@ def forget_run(connection: sqlite3.Connection, name: str) -> None:
     """Remove a run from the index."""
     connection.execute("DELETE FROM run WHERE path = ?", (name,))
     connection.execute("DELETE FROM skipped WHERE path = ?", (name,))
-
-
-def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Results) -> None:
-    """Write a run's results into the index."""
-    study = results.study
-    started = min((trial.started for trial in results.trials if trial.started), default=study.imported_at)
-    environment = results.environment
-    measured = {
-        c.name: in_utc(stated_date(environment.get(c.name, {}))) if study.imported else started
-        for c in results.contenders
-    }
-    cursor = connection.execute(
-        "INSERT INTO run (path, stamp, name, title, machine, started, imported, seed, kduel, delta_pct, alpha, blocks, "
-        "trials, void, merged, measured) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            name, stamp, study.name, study.title, results.machine.kind, started, study.imported, study.seed, study.kduel,
-            study.delta, study.alpha, len(results.blocks), len(results.trials),
-            sum(trial.status == "void" for trial in results.trials), bool(study.parts),
-            max(filter(None, measured.values()), default=None),
-        ),
-    )  # fmt: skip
-    run = cursor.lastrowid
-    connection.executemany(
-        "INSERT INTO contender VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (run, number, c.name, c.kernel, c.release, c.sha256, c.cmdline, c.scheduler, c.policy, measured[c.name])
-            for number, c in enumerate(results.contenders)
-        ],
-    )
-    columns = [
-        "benchmark", "metric", "unit", "better", "role", "baseline", "contender", "n", "baseline_mean", "baseline_sd",
-        "mean", "sd", "scale", "effect_pct", "ci_low_pct", "ci_high_pct", "effect", "ci_low", "ci_high", "verdict",
-    ]  # fmt: skip
-    marks = ", ".join("?" * (len(columns) + 2))
-    connection.executemany(
-        f"INSERT INTO verdict (run, {', '.join(columns)}, wording) VALUES ({marks})",
-        [(run, *(getattr(m, column) for column in columns), m.told) for m in results.metrics],
-    )
-    connection.executemany("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?)", values(run, results))
-    connection.executemany("INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", points(run, results))
-
-
-def points(run: int | None, results: Results) -> Iterator[tuple[int | str | float | None, ...]]:
-    """Each contender's mean of each metric, with what makes it a point of one series and not of another."""
-    units = {(metric.benchmark, metric.metric): metric.unit for metric in results.metrics}
-    steps = {step.label: [step.benchmark, step.parameters] for step in results.steps}
-    record = results.machine
-    machine = {"kind": record.kind, "settings": record.settings, **record.facts, "exact": record.exact}
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for _, benchmark, metric, contender, _, value in values(run, results):
-        if value is not None:
-            found.setdefault((benchmark, metric, contender), []).append(value)
-    for (benchmark, metric, contender), given in found.items():
-        environment = results.environment.get(contender)
-        name = UNKNOWN
-        if environment is not None:
-            name = machine_name(environment.get("machine") if results.study.imported else machine, environment)
-        unit = units[benchmark, metric]
-        quantity = msgspec.json.encode([unit, steps.get(benchmark)], order="sorted").decode()
-        sd = statistics.stdev(given) if len(given) > 1 else None
-        yield run, name, contender, benchmark, metric, unit, quantity, len(given), statistics.fmean(given), sd
-
-
-def values(run: int | None, results: Results) -> Iterator[tuple[int | None, str, str, str, int, float | None]]:
-    """Each measured value once, though the baseline stands in the result of every contender."""
-    seen: set[tuple[str, str, str]] = set()
-    for metric in results.metrics:
-        for contender, column in metric.values.items():
-            key = metric.benchmark, metric.metric, contender
-            if key not in seen:
-                seen.add(key)
-                yield from ((run, *key, block, value) for block, value in zip(results.blocks, column, strict=False))
 
 
 def run_query(path: Path, question: str) -> Answer:

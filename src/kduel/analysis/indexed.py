@@ -12,6 +12,7 @@ from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point,
 from kduel.analysis.index import open_index, run_query
 from kduel.analysis.machine_name import separation_notes
 from kduel.core.errors import InputError, KduelError
+from kduel.core.validation import moment
 
 POINTS = """
 SELECT run.path, contender.measured, point.machine, point.contender, point.benchmark || '/' || point.metric, point.unit,
@@ -39,7 +40,7 @@ def indexed_history(
     dates: dict[str, dict[str, str]] = {}
     for path, when, machine, name, key, unit, quantity, n, mean, sd in rows:
         dates.setdefault(path, {})[name] = when or ""
-        if metric not in key or contender not in name or not when:
+        if metric not in key or contender not in name or moment(when or "") is None:
             continue
         place = (machine, name, key, quantity)
         gathered.setdefault(place, []).append(Point(run=path, when=when, n=n, mean=mean, sd=sd))

@@ -14,6 +14,7 @@ from kduel.core.errors import InputError
 from kduel.core.format import parameter_text
 from kduel.core.progress import Progress
 from kduel.core.toml import shorten
+from kduel.core.validation import moment
 
 
 def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
@@ -35,7 +36,7 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
         ).fetchall()
     if not found:
         raise InputError(f"the index has no {benchmark}/{metric}", "`kduel query DIR verdicts` shows what it has.")
-    rows = [row for row in found if row[0] is not None]
+    rows = [row for row in found if moment(row[0] or "")]
     if not rows:
         raise InputError(
             f"no run with {benchmark}/{metric} says when it was measured",

@@ -7,7 +7,7 @@ under several conditions, whose interval is the range over them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -226,8 +226,12 @@ def stated_dates(results: Results) -> list[str]:
 
 
 def stated_date(environment: Mapping[str, Any]) -> str:
-    """Time of measurement of a contender's imported values, by its conditions: as of `in_utc`, or as it is stated where that
-    is not ISO 8601. Empty: unknown."""
+    """Time of measurement of a contender's imported values, by its conditions: as of `first_date`."""
     conditions = environment.get("conditions")
-    stated = str(conditions.get("date") or "") if isinstance(conditions, dict) else ""
-    return in_utc(stated) or stated
+    return first_date([str(conditions.get("date") or "")]) if isinstance(conditions, dict) else ""
+
+
+def first_date(dates: Iterable[str | None]) -> str:
+    """The earliest of these: as of `in_utc`, or as it is stated where none is a date. Empty: unknown."""
+    stated = list(filter(None, dates))
+    return min(filter(None, map(in_utc, stated)), default=min(stated, default=""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -19,6 +19,11 @@ WORDS = {
     "object": "a table",
 }
 """What msgspec calls a type, as TOML has it. Its `null` has no counterpart there: leaving the key out."""
+DATE_FORMS = "2026-01-31 or 2026-01-31T10:00:00+02:00"
+"""The forms of a date, as told. A blank may take the place of the T; the seconds, their fraction and the offset may be left out."""
+DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
 
 
 def validation_message(error: msgspec.ValidationError, kind: type | None = None) -> str:
@@ -82,9 +87,12 @@ def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tupl
 
 
 def moment(when: str) -> datetime | None:
-    """An ISO 8601 date or time stamp, which is of UTC unless it says otherwise, in UTC; None for anything else."""
+    """A date or time stamp of DATE_FORMS, which is of UTC unless it says otherwise, in UTC; None for anything else."""
+    if not DATE.fullmatch(when):
+        return None
     try:
-        found = datetime.fromisoformat(when)
+        # Python 3.11 reads no small z.
+        found = datetime.fromisoformat(when.upper())
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
@@ -93,12 +101,9 @@ def moment(when: str) -> datetime | None:
 def in_utc(when: str) -> str | None:
     """The one form of a date or time stamp, such that texts sort by time: 2026-01-31, 2026-01-31T10:00:00+00:00.
 
-    A date stays one, and comes before every time of its day. None for what is not ISO 8601.
+    A date stays one, and comes before every time of its day. None for what is not of DATE_FORMS.
     """
     found = moment(when)
     if found is None:
         return None
-    try:
-        return date.fromisoformat(when).isoformat()
-    except ValueError:
-        return found.isoformat()
+    return when if len(when) == len("2026-01-31") else found.isoformat()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from kduel.core.results import PartResult, TrialResult
+from kduel.core.results import PartResult, TrialResult, first_date
 from kduel.core.samples import Samples
 from kduel.judge.verdict.comparison import finished_blocks
 from kduel.store.collect import Collector
@@ -49,13 +49,12 @@ class PooledPart(Struct, kw_only=True):
 
     def result(self) -> PartResult:
         """The part as reports show it."""
-        started = [record.started for record in self.records if record.started]
         return PartResult(
             name=self.name,
             machine=", ".join(machine_of(self.machine, member) for member in self.lock.hosts or [""]),
             blocks=len(self.samples[0].blocks) if self.samples else 0,
             seed=self.lock.seed,
-            started=min(started, default=None),
+            started=first_date(record.started for record in self.records) or None,
             directory=f"runs/{self.name}",
         )
 

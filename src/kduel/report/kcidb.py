@@ -16,8 +16,9 @@ import msgspec
 
 from kduel.core.format import effect_with_interval
 from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
-from kduel.core.results import ContenderResult, Results
+from kduel.core.results import ContenderResult, Results, first_date
 from kduel.core.text import visible
+from kduel.core.validation import in_utc
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.reproduce import reproduction
 
@@ -54,7 +55,7 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
     """A test of the schema. Nothing in it is null: what is not known is left out."""
     path = f"kduel.{schema_name(metric.benchmark)}.{schema_name(metric.metric)}"
     own = [trial for trial in results.trials if trial.contender == contender.name]
-    started = [trial.started for trial in own if trial.started]
+    started = in_utc(first_date(trial.started for trial in own))
     run = results.study.checksum or hashlib.sha256(msgspec.json.encode(results.metrics)).hexdigest()
     identity = "\0".join((run, metric.baseline, metric.contender, metric.benchmark, metric.metric))
     again = reproduction(results)
@@ -100,7 +101,7 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
     if metric.mean is not None:
         found["number"] = {"value": metric.mean, **({"unit": visible(metric.unit, 60)} if metric.unit else {})}
     if started:
-        found["start_time"] = min(started)
+        found["start_time"] = started
     if own and all(trial.seconds is not None for trial in own):
         found["duration"] = round(sum(trial.seconds or 0.0 for trial in own), 3)
     return found

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.errors import InputError
+from kduel.core.results import first_date
 from kduel.core.version import full_version
 from kduel.store import run_lock
 from kduel.store.documents import RESTORE, Lock, MemberRecord, document_bytes, read_document
@@ -167,8 +168,8 @@ def check(found: Sequence[MergedRun]) -> None:
 
 
 def start_time(one: MergedRun) -> str:
-    """Start of the run's first trial, UTC; empty before there is one. The order in which runs are named does not matter."""
-    return min((record.started for record in one.run.records() if record.started), default="")
+    """Start of the run's first trial, as of `first_date`; empty before there is one. The order in which runs are named does not matter."""
+    return first_date(record.started for record in one.run.records())
 
 
 def name_all(found: Sequence[MergedRun]) -> None:

@@ -148,7 +148,9 @@ def test_a_date_that_cannot_be_read_is_left_out(tmp_path: Path, monkeypatch: pyt
         "kduel.store.imported.support.store.check_dates", lambda *_: None
     )  # An older version imported it.
     made(tmp_path, "old", 1000, conditions=OLD.replace("2026-01-01", "last spring"))
-    assert history([tmp_path]).skipped == {str(tmp_path / "old"): "its date, 'last spring', is not ISO 8601"}
+    assert history([tmp_path]).skipped == {
+        str(tmp_path / "old"): "its date, 'last spring', is not of the form 2026-01-31 or 2026-01-31T10:00:00+02:00"
+    }
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,43 @@ def test_time_stamps_are_compared_as_times(earlier: str, later: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "when", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-14:00", "10:00:00", "last spring"]
+    ("when", "told"),
+    [
+        ("2026-01-31", "2026-01-31"),
+        ("2026-01-31 10:00", "2026-01-31T10:00:00+00:00"),
+        ("2026-01-31t10:00:00z", "2026-01-31T10:00:00+00:00"),
+        ("2026-01-31T10:00:00.25+0530", "2026-01-31T04:30:00.250000+00:00"),
+        ("2026-01-31 10:00:00-02", "2026-01-31T12:00:00+00:00"),
+    ],
+)
+def test_a_date_is_read_in_the_forms_of_the_documentation(when: str, told: str) -> None:
+    assert in_utc(when) == told
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:00:00-14:00",
+        "10:00:00",
+        "last spring",
+        "2026-01-31+02:00",
+        "2026-01-31x10:00:00",
+        "2026-01-3110:00",
+        "2026-W05",
+        "2026-W05-6",
+        "2026-031",
+        "20260131",
+        "2026-01",
+        "2026",
+        "2026-02-30",
+        "2026-01-31T10",
+        "2026-01-31T10:00:00,5",
+        "2026-01-31T10:00:00+02:00:01",
+        "2026-01-31T10:00:00\n",
+        "\u0662026-01-31",
+        "",
+    ],
 )
 def test_what_has_no_time_in_utc_is_no_date(when: str) -> None:
     assert in_utc(when) is moment(when) is None

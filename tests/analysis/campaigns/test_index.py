@@ -281,9 +281,7 @@ def test_the_latest_verdict_is_of_what_was_measured_last(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("earlier", "later", "shown"),
     [
-        ("20260131", "2026-11-20", "2026-01-31"),
         ("2026-11-21T00:30:00+14:00", "2026-11-20T23:00:00Z", "2026-11-20T10:30:00+00:00"),
-        ("2026-W05-6", "2026-02-01", "2026-01-31"),
         ("2026-01-31 10:00:00", "2026-01-31T10:00:00.5", "2026-01-31T10:00:00+00:00"),
         ("2026-01-31", "2026-01-31T00:00:00", "2026-01-31"),
         ("2026-01-31T23:59:59", "2026-02-01", "2026-01-31T23:59:59+00:00"),
@@ -310,7 +308,7 @@ def test_dates_in_any_form_are_in_the_order_of_time(tmp_path: Path, earlier: str
 
 
 def test_an_index_of_an_earlier_version_is_made_again_and_no_other_file_is(tmp_path: Path) -> None:
-    run_of(tmp_path, "first", 10, date="20260131")
+    run_of(tmp_path, "first", 10, date="2026-01-31")
     path = indexed(tmp_path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET measured = '20260131'")

@@ -11,7 +11,7 @@ from msgspec import Struct, field, to_builtins
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
-from kduel.core.results import TrialResult, stated_date
+from kduel.core.results import TrialResult, first_date, stated_date
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import environments_of
 from kduel.judge.verdict.voids import missing_in
@@ -52,7 +52,7 @@ class Column(Struct, kw_only=True):
     run: Path
     contender: str
     when: str
-    """As of `in_utc`: what an import states, or the start of a run's first trial. Empty: unknown."""
+    """As of `first_date`: what an import states, or the start of a run's first trial."""
     imported: bool
     environments: list[Environment]
     """One a trial; empty where nothing is known."""
@@ -139,7 +139,7 @@ def own_columns(run: RunDir) -> list[Column]:
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
     tables = collect(run.path)
     changed = examine(run, lock, records).changes
-    started = sorted(record.started for record in records if record.started)
+    started = first_date(record.started for record in records)
     found = []
     for contender in lock.contenders:
         own = [record for record in records if record.contender == contender.name]
@@ -151,7 +151,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 name=contender.name,
                 run=run.path,
                 contender=contender.name,
-                when=started[0] if started else "",
+                when=started,
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),

@@ -17,7 +17,7 @@ from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import LevelChange, change_points
 from kduel.analysis.machine_name import UNKNOWN, machine_name, separation_notes
 from kduel.core.errors import InputError
-from kduel.core.validation import moment
+from kduel.core.validation import DATE_FORMS, moment
 from kduel.store.rundir import EXPLAIN, MARKS, MERGED
 
 DEEPEST = 4
@@ -162,7 +162,7 @@ def undated_runs(dates: dict[str, dict[str, str]], chosen: str = "") -> dict[str
     found = {}
     for run, known in dates.items():
         wrong = {
-            name: f", {when!r}, is not ISO 8601" if when else " is unknown"
+            name: f", {when!r}, is not of the form {DATE_FORMS}" if when else " is unknown"
             for name, when in known.items()
             if moment(when) is None
         }

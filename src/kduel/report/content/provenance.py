@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kduel.core.results import ContenderResult, PartResult, Results, stated_dates
+from kduel.core.results import ContenderResult, PartResult, Results, first_date, stated_dates
 from kduel.core.text import plural, visible
 
 NAMED = 4
@@ -83,7 +83,7 @@ def machine(results: Results) -> str:
 def when(results: Results) -> str:
     """The days of the trials, the version that measured them, and the run's checksum."""
     study = results.study
-    days = sorted(trial.started[:10] for trial in results.trials if trial.started)
+    days = sorted(first_date([trial.started])[:10] for trial in results.trials if trial.started)
     if study.imported and not days:
         days = sorted(visible(date[:10]) for date in stated_dates(results))
     version = f"KDuel {visible(study.kduel, 60)}" if study.kduel else "KDuel, version not known"

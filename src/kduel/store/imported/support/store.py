@@ -20,7 +20,7 @@ from kduel.core.plugins import named_plugin, plugins
 from kduel.core.regular_files import MOST_BYTES, open_regular
 from kduel.core.samples import Samples
 from kduel.core.text import visible
-from kduel.core.validation import moment
+from kduel.core.validation import DATE_FORMS, moment
 from kduel.core.version import full_version
 from kduel.store.documents import document_bytes, read_document
 from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
@@ -206,7 +206,7 @@ def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
 
 def check_dates(path: Path, conditions: Conditions) -> None:
     """Raises InputError for a date of a new import that no command would read. Other keys are free."""
-    remedy = 'Write it in ISO 8601 among the conditions: conditions.date = "2026-01-31".'
+    remedy = 'Write it among the conditions: conditions.date = "2026-01-31".'
     for name, facts in conditions.contenders.items():
         if "date" in facts:
             raise InputError(f"{path.name}: contenders.{name} has a date that is not among its conditions", remedy)
@@ -218,7 +218,10 @@ def check_dates(path: Path, conditions: Conditions) -> None:
                 )
         if isinstance(stated, dict) and "date" in stated and moment(str(stated["date"])) is None:
             wrong = visible(stated["date"], 60)
-            raise InputError(f"{path.name}: contenders.{name}.conditions.date is {wrong!r}, not ISO 8601", remedy)
+            raise InputError(
+                f"{path.name}: contenders.{name}.conditions.date is {wrong!r}, not a date of the form {DATE_FORMS}",
+                remedy,
+            )
 
 
 def record_of(run: Path) -> Import:
