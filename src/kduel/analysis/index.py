@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -100,6 +101,15 @@ QUESTIONS = {
 AT_ONCE = 100
 """Runs that a transaction adds: each waits for the disk, which takes longer than to judge a small run."""
 MOST_ROWS = 100_000
+BROKEN = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOTADB,
+}
+"""Primary result codes that say nothing of the question."""
 
 
 class IndexUpdate(Struct, kw_only=True):
@@ -142,14 +152,21 @@ def stamp_of(run: Path) -> str:
 
 
 def index_path(place: Path) -> Path:
-    """The index of a directory of runs, or `place` itself where it is a file."""
-    return place if place.is_file() else place / NAME
+    """The index of a directory of runs, or `place` itself where it is none."""
+    return place / NAME if place.is_dir() else place
 
 
 @contextmanager
 def open_index(path: Path, *, write: bool = False, shown: Path | None = None) -> Iterator[sqlite3.Connection]:
-    """The index, called `shown` in errors. Raises InputError where it is none or of another version, HostError where it
-    cannot be written."""
+    """The index, called `shown` in errors. Raises InputError where it is missing, none or of another version, HostError where
+    it cannot be written."""
+    if not write and not path.exists():
+        raise InputError(
+            f"there is no index {path}",
+            f"Make it first: kduel index {shlex.quote(str(path.parent))}"
+            if path.name == NAME
+            else "Name a directory of runs that `kduel index` was given, or the index that it wrote.",
+        )
     with open_any_index(path, write=write, shown=shown or path) as (connection, version):
         if version == 0:
             connection.executescript(SCHEMA)
@@ -157,7 +174,7 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
         elif version != VERSION:
             raise InputError(
                 f"{shown or path} is an index of version {version}, and this KDuel has version {VERSION}",
-                f"Make it again: `kduel index DIR{'' if version < VERSION else ' --rebuild'}`.",
+                f"Make it again: `kduel index DIR{'' if 0 < version < VERSION else ' --rebuild'}`.",
             )
         yield connection
 
@@ -170,7 +187,7 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
         f"{shown} is no index of KDuel",
         "Name another file with --output, or move this one away."
         if write
-        else "Make the index with `kduel index DIR`.",
+        else "Name the index that `kduel index DIR` wrote; where this file has its place, move it away first.",
     )
     if path.exists() and not path.is_file():
         raise other
@@ -184,7 +201,7 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
                 raise other
             yield connection, version
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", None)
+        code = primary_code(error)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise HostError(
                 f"the index {shown} is in use by another process: {error}",
@@ -203,6 +220,12 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
                 "Free some space, move the file away (an index is made of the runs alone), or name another with --output.",
             ) from error
         raise InputError(f"{shown}: {error}", other.remedy) from error
+
+
+def primary_code(error: Exception) -> int | None:
+    """SQLite's primary result code; None for an error of Python's module."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 def update(
@@ -281,8 +304,6 @@ def run_query(path: Path, question: str) -> Answer:
         raise InputError(
             f"the question {storable(question)[:60]!r} holds bytes that are not UTF-8", "Write it in UTF-8."
         )
-    if not path.is_file():
-        raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
     with open_index(path) as connection:
         only_read = OnlyRead()
         connection.set_authorizer(only_read)
@@ -294,6 +315,8 @@ def run_query(path: Path, question: str) -> Answer:
         except (sqlite3.DatabaseError, sqlite3.Warning) as error:
             if only_read.is_interruption(error):
                 raise KeyboardInterrupt from error
+            if primary_code(error) in BROKEN:
+                raise
             raise InputError(f"the question {shorten(question, 60)!r}: {error}", remedy_of(error)) from error
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")

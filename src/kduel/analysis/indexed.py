@@ -11,7 +11,7 @@ from kduel.analysis.campaigns.columns import columns_of
 from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of, undated_runs
 from kduel.analysis.index import open_index, run_query
 from kduel.analysis.machine_name import separation_notes
-from kduel.core.errors import InputError, KduelError
+from kduel.core.errors import KduelError
 from kduel.core.validation import moment
 
 POINTS = """
@@ -29,8 +29,6 @@ def indexed_history(
 
     `attributed`: whether runs at a change are opened, to find what else changed with it. Raises InputError.
     """
-    if not index.is_file():
-        raise InputError(f"there is no index {index}", f"Make it first: kduel index {index.parent}")
     skipped = {str(path): str(reason) for path, reason in run_query(index, "skipped").rows}
     with open_index(index) as connection:
         (runs,) = connection.execute("SELECT count(*) FROM run WHERE merged = 0").fetchone()

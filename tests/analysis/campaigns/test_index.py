@@ -19,9 +19,10 @@ from click.testing import CliRunner, Result
 from kduel.analysis.campaigns.history import history
 from kduel.analysis.index import NAME, run_query, stamp_of, update
 from kduel.analysis.indexed import indexed_history
+from kduel.cli.history import command as history_command
 from kduel.cli.index import command as index_command
 from kduel.cli.query import command as query_command
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.progress import Progress
 from kduel.judge.evaluate import judge_run
 from kduel.report.site.content import matrix, pages
@@ -404,6 +405,8 @@ def test_a_file_of_another_program_is_neither_replaced_nor_called_an_index(
     assert mine.read_bytes() == before
     asking = asked(str(mine), "runs").exception
     assert isinstance(asking, InputError) and asking.message == f"{mine} is no index of KDuel"
+    # In the index's own place `kduel index DIR` refuses it, too.
+    assert "Name the index" in asking.remedy and "move it away first" in asking.remedy
 
 
 def test_a_damaged_index_is_called_so_with_what_to_do(tmp_path: Path) -> None:
@@ -416,7 +419,43 @@ def test_a_damaged_index_is_called_so_with_what_to_do(tmp_path: Path) -> None:
         assert "Move it away and run `kduel index DIR`" in found.exception.remedy
 
 
-@pytest.mark.parametrize("version", [1, 99])
+def test_damage_that_a_question_meets_is_no_fault_of_the_question(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'run'").fetchone()
+    with path.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xff" * size)
+    for words in (["runs"], ["--series", "b/time"]):
+        found = asked(str(tmp_path), *words).exception
+        assert isinstance(found, InputError) and found.message.startswith(f"the index {path} is damaged: ")
+        assert "Move it away and run `kduel index DIR`" in found.remedy
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_what_is_no_index_or_missing_has_a_remedy_that_works(
+    tmp_path: Path, history: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_of(tmp_path, "my runs", 10)
+    os.mkfifo("pipe")
+
+    def answer(place: str) -> KduelError:
+        words = [place, "--index"] if history else [place, "runs"]
+        error = CliRunner().invoke(history_command if history else query_command, words).exception
+        assert isinstance(error, InputError)
+        return error
+
+    assert answer("pipe").message == "pipe is no index of KDuel"
+    assert answer("none").message == "there is no index none"
+    assert "Name a directory of runs that `kduel index` was given" in answer("none").remedy
+    assert answer("my runs").message == f"there is no index my runs/{NAME}"
+    assert answer("my runs").remedy == "Make it first: kduel index 'my runs'"
+
+
+@pytest.mark.parametrize("version", [-1, 1, 99])
 def test_an_index_of_another_version_is_known_and_rebuilt(tmp_path: Path, version: int) -> None:
     run_of(tmp_path, "first", 10)
     path = indexed(tmp_path)
@@ -424,6 +463,7 @@ def test_an_index_of_another_version_is_known_and_rebuilt(tmp_path: Path, versio
         connection.executescript(f"DROP TABLE point; PRAGMA user_version = {version}")
     asking = asked(str(tmp_path), "runs").exception
     assert isinstance(asking, InputError) and f"is an index of version {version}" in asking.message
+    assert ("--rebuild" in asking.remedy) == (version != 1)
     assert CliRunner().invoke(index_command, [str(tmp_path), "--rebuild"]).exit_code == 0
     assert len(run_query(path, "runs").rows) == 1
 
