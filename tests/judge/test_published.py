@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from click.testing import CliRunner, Result
 from kduel.cli.verify import command as verify
 from kduel.core.errors import InputError
 from kduel.judge.evaluate import judge_run
-from kduel.judge.published import compare_published
+from kduel.judge.published import compare_published, read_results
 from kduel.store.rundir import EXACT, RESULTS
 
 
@@ -152,6 +153,13 @@ def test_a_file_that_is_no_results_is_refused_by_name(run: Path, tmp_path: Path,
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=name):
             compare_published(run, tmp_path / name)
+
+
+def test_a_fifo_is_refused_in_words_alone(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError) as refused:
+        read_results(tmp_path / "pipe")
+    assert refused.value.message == f"{tmp_path}/pipe cannot be read as results: it is no plain file"
 
 
 @pytest.mark.slow

@@ -32,6 +32,12 @@ def test_a_version_that_is_a_number_is_refused():
         study_of(HEAD + "[[contender]]\nkernel = 6.10\n" + PIPE)
 
 
+def test_a_byte_order_mark_is_named():
+    with pytest.raises(InputError) as refused:
+        study_of("\ufeff" + HEAD + TWO + PIPE)
+    assert refused.value.message == "s.toml begins with a byte order mark, which TOML has not"
+
+
 def test_lists_are_matrices_in_the_order_of_the_lists():
     study = study_of(HEAD + TWO + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = [2, 1]\ntime = [1, 3]\n')
     assert [(s.parameters["threads"], s.parameters["time"]) for s in study.steps] == [(2, 1), (2, 3), (1, 1), (1, 3)]

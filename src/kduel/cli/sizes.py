@@ -114,9 +114,16 @@ def read_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -
     from kduel.core.experiment import Contender
     from kduel.kernels import resolve
     from kduel.kernels.sizes.comparison import SizedKernel
-    from kduel.study.contenders import short_name
+    from kduel.study.contenders import short_name, with_settings
 
-    kernel = resolve(spec, cache=cache, progress=progress, offline=offline)
+    given = with_settings(spec)
+    if idle := sorted(given.keys() - {"kernel", "modules"}):
+        raise InputError(
+            f"{spec}: sizes do not depend on {idle[0]}=", "Leave it out; modules=DIR may follow an image."
+        )
+    kernel = resolve(
+        given["kernel"], cache=cache, progress=progress, offline=offline, modules=given.get("modules", "")
+    )
     if kernel.vmlinux is None:
         raise InputError(
             f"{spec} brings no vmlinux with symbols, which sizes are read from",
@@ -124,7 +131,7 @@ def read_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -
         )
     modules = sorted(kernel.modules.glob("**/*.ko*")) if kernel.modules else []
     files = {"image": kernel.image.stat().st_size, "modules": sum(path.stat().st_size for path in modules)}
-    name = short_name(Contender(kernel=spec))
+    name = short_name(Contender(kernel=given["kernel"]))
     return SizedKernel(name=name, vmlinux=kernel.vmlinux, config=kernel.config, files=files)
 
 

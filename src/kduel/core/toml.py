@@ -42,6 +42,10 @@ def read_text(path: Path, what: str, remedy: str) -> str:
 
 def parse_toml(text: str, origin: str, remedy: str) -> dict[str, Any]:
     """The content of a TOML text; `origin` is named in errors. Raises InputError naming the line or the key."""
+    if text.startswith("\ufeff"):
+        raise InputError(
+            f"{origin} begins with a byte order mark, which TOML has not", "Save it as UTF-8 without one."
+        )
     try:
         if TOO_DOTTED.search(text):
             raise RecursionError

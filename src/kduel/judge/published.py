@@ -12,6 +12,7 @@ from kduel.core.errors import InputError
 from kduel.core.format import amount
 from kduel.core.results import SCHEMA, ContenderResult, Results
 from kduel.core.text import plural, visible
+from kduel.core.toml import reason_of
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
 from kduel.judge.evaluate import judge_run
@@ -146,7 +147,7 @@ def read_results(path: Path) -> Results:
         found = msgspec.json.decode(data, type=Results)
         check_unique_keys(data)
     except (OSError, ValueError, RecursionError, lzma.LZMAError) as error:
-        raise InputError(f"{path} cannot be read as results: {visible(error, 200)}", GIVE) from error
+        raise InputError(f"{path} cannot be read as results: {visible(reason_of(error), 200)}", GIVE) from error
     if not 1 <= found.schema <= SCHEMA:
         raise InputError(
             f"{path} has schema {found.schema}; this is {full_version()}, which reads schema 1 to {SCHEMA}",

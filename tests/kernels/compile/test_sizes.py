@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from small_tree import write_tree
 
+from kduel.cli.sizes import read_kernel
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
@@ -190,3 +191,20 @@ def test_what_is_no_source_is_refused(shared: Cache, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=told):
             resolve(spec, cache=shared, progress=Progress())
+
+
+def test_a_kernel_with_modules_is_resolved_with_them(
+    kernels: dict[str, Kernel], shared: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole word was taken for a file."""
+    asked = []
+
+    def answer(spec: str, *, modules: str = "", **_: object) -> Kernel:
+        asked.append((spec, modules))
+        return kernels["old"]
+
+    monkeypatch.setattr("kduel.kernels.resolve", answer)
+    found = read_kernel("./bz,modules=mods", cache=shared, progress=Progress(), offline=True)
+    assert (asked, found.name) == ([("./bz", "mods")], "bz")
+    with pytest.raises(InputError, match="sizes do not depend on cmdline="):
+        read_kernel("./bz,modules=mods,cmdline=quiet", cache=shared, progress=Progress(), offline=True)
