@@ -130,6 +130,22 @@ def test_a_run_that_was_continued_since_is_no_tampered_one(kduel, continued: Pat
     assert done.returncode == 3 and done.stdout.startswith("3 trials checked, no raw file changed afterwards\nnote: ")
 
 
+def test_a_boot_that_was_made_again_since_is_no_change(run: Path):
+    names = sorted(path.name for path in (run / "trials").iterdir())
+    before = run.with_name("before")
+    (run / "repeated").mkdir()
+    shutil.copytree(run / "trials" / names[0], run / f"repeated/{names[0]}.1")
+    shutil.copytree(run, before)
+    shutil.copytree(run / "trials" / names[2], run / f"repeated/{names[2]}.1")
+    shutil.rmtree(before / "trials" / names[2])
+    results = judge_run(before)
+    (run / RESULTS).write_bytes(msgspec.json.encode(results))
+    changes, (note,) = compare_kept(run)
+    assert len(results.repeated) == 1 and not changes and "is of the first 2 of now 3 trials" in note
+    edit(run, lambda document: document["repeated"][0].update(seconds=1e6))
+    assert "repeated[0].seconds is 1000000.0, but" in compare_kept(run)[0][0]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
