@@ -17,6 +17,8 @@ from kduel.study.load import Study, assemble
 
 COUNT, CONDITIONS = 12, 2
 """Of each operation's calls, once and five times as many; and of what must not matter."""
+QUICK = "noapictimer"
+"""On a kernel's command line, half of a boot's time: the kernel does not calibrate the timer of the local APIC."""
 STUDY = """
 [study]
 name = "exact-test"
@@ -36,6 +38,11 @@ conditions = {conditions}
 operation = {operations}
 {contenders}
 """
+
+
+def quick(kernel: object) -> str:
+    """The specification of a kernel that boots in half of the time."""
+    return f"{kernel},cmdline={QUICK}"
 
 
 def made_ready(study: Study) -> Ready:

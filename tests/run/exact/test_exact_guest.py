@@ -14,7 +14,7 @@ from typing import Any
 
 import hostile
 import pytest
-from counting import CONDITIONS, COUNT, count_both, ready_pair, ready_to_count, trial_of
+from counting import CONDITIONS, COUNT, count_both, quick, ready_pair, ready_to_count, trial_of
 from msgspec import structs
 from planted import CULPRIT, UNBUILDABLE, Planted, history, planted
 
@@ -39,8 +39,7 @@ OPERATIONS = ("null-call", "pipe", "fork-exec", "signal-deliver", "tcp", "fault-
 @pytest.fixture(scope="module")
 def ready() -> Ready:
     boot = '[[benchmark]]\nuse = "boot-instructions"'
-    # Calibrating the timer of the local APIC takes half of a boot's time.
-    return ready_to_count(OPERATIONS, contender_tables([f"{KERNEL},cmdline=noapictimer"] * 2, True), boot)
+    return ready_to_count(OPERATIONS, contender_tables([quick(KERNEL)] * 2, True), boot)
 
 
 def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, tmp_path: Path) -> None:
@@ -157,7 +156,7 @@ def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[
 
 def test_the_boot_is_opened_like_an_operation(tmp_path: Path) -> None:
     # Nothing else runs: the plug-in slows it down, too.
-    ready = ready_pair([KERNEL, KERNEL], "boot")
+    ready = ready_pair([quick(KERNEL)] * 2, "boot")
     both = count_both(ready, boot=True)
     found = explain_step(ready, both, 0)
     one = trial_of(ready, tmp_path / "one")
@@ -200,7 +199,7 @@ def test_counting_disturbs_nothing(ready: Ready, counted: list[CountedTrial], tm
 
 @pytest.fixture(scope="module")
 def two() -> Ready:
-    return ready_pair(["debian:6.1-cloud", KERNEL], "null-call")
+    return ready_pair([quick("debian:6.1-cloud"), quick(KERNEL)], "null-call")
 
 
 def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -> None:
@@ -211,7 +210,7 @@ def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -
 
 def test_few_calls_cost_what_many_do_where_tasks_wake_each_other(tmp_path: Path) -> None:
     """After some thousand round trips 5.10 wakes twice for each: counting begins after that, however few calls there are."""
-    ready = ready_pair(["debian:5.10-cloud", KERNEL], "futex")
+    ready = ready_pair([quick("debian:5.10-cloud"), quick(KERNEL)], "futex")
     script = "\n".join(
         f'"$KDUEL_PROGRAMS/kbench" --exact --count {count} {name} >"$KDUEL_STEP/{name}-{count}"'
         for name in ("futex", "switch-2-0k")
@@ -248,7 +247,7 @@ def kernels(counted: list[CountedTrial], tmp_path_factory: pytest.TempPathFactor
 
 
 def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: Planted) -> None:
-    ready = ready_pair([kernels.plain, kernels.load], "null-call")
+    ready = ready_pair([quick(kernels.plain), quick(kernels.load)], "null-call")
     both = count_both(ready, disassemble=True, lines=True)
     found = explain_step(ready, both, 0)
     assert not any(row.difference for row in found.rows)

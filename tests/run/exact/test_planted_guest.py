@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from counting import count_both, ready_of, ready_to_count
+from counting import QUICK, count_both, ready_of, ready_to_count
 from plants import Kernel, slow_module, unsigned
 
 from kduel.core.cache import Cache
@@ -92,16 +92,19 @@ def step_of(ready: Ready, operation: str) -> int:
     return next(at for at, step in enumerate(ready.study.steps) if step.parameters["operation"] == operation)
 
 
-def contenders(kernels: dict[str, tuple[Path, Path]]) -> str:
+def contenders(kernels: dict[str, tuple[Path, Path]], cmdline: str = "") -> str:
     """The tables of kernels: images and modules by names."""
     return tables_of(
-        [Contender(name=name, kernel=str(image), modules=str(modules)) for name, (image, modules) in kernels.items()]
+        [
+            Contender(name=name, kernel=str(image), modules=str(modules), cmdline=cmdline)
+            for name, (image, modules) in kernels.items()
+        ]
     )
 
 
-def counted(operations: tuple[str, ...], kernels: dict[str, tuple[Path, Path]]) -> Both:
+def counted(operations: tuple[str, ...], kernels: dict[str, tuple[Path, Path]], cmdline: str = "") -> Both:
     """Count operations in two kernels."""
-    ready = ready_to_count(operations, contenders(kernels))
+    ready = ready_to_count(operations, contenders(kernels, cmdline))
     return Both(ready, count_both(ready))
 
 
@@ -145,7 +148,7 @@ def modular(tmp_path_factory: pytest.TempPathFactory) -> Both:
         kernels[name] = (image, place)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(icount, "MODULES", (*icount.MODULES, MODULE))
-        return counted(("fork-exec",), kernels)
+        return counted(("fork-exec",), kernels, QUICK)
 
 
 def differ(found: Explanation) -> list[tuple[str, str, int]]:

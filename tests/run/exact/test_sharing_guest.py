@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from counting import trial_of
+from counting import quick, trial_of
 from planted import COUNTERS, CULPRIT, HELPER, Planted, counting, history
 
 from kduel.core.cache import Cache
@@ -64,7 +64,7 @@ def ready_of(text: str) -> Ready:
 @pytest.fixture(scope="module")
 def symbols(tmp_path_factory: pytest.TempPathFactory) -> str:
     """All symbols of the kernel, as a boot that names lines brings them home."""
-    ready = make_ready(sharing_study([KERNEL, KERNEL], "null-call"), cache=Cache(), progress=Progress())
+    ready = make_ready(sharing_study([quick(KERNEL)] * 2, "null-call"), cache=Cache(), progress=Progress())
     into = tmp_path_factory.mktemp("symbols")
     trial = trial_of(ready, into, deadline=900)
     outcome = exact_machine(ready).boot_once(trial, variables=True)
@@ -83,7 +83,7 @@ def test_a_counter_is_a_line_where_all_cpus_have_one_and_false_sharing_where_eac
 ) -> None:
     order = ("plain", "per-cpu", "apart", "beside", "shared")
     ready = make_ready(
-        sharing_study([str(kernels[name]) for name in order], "null-call"), cache=Cache(), progress=Progress()
+        sharing_study([quick(kernels[name]) for name in order], "null-call"), cache=Cache(), progress=Progress()
     )
     names = [arm.contender.name for arm in ready.arms]
     subject = Subject(ready=ready, names=(names[0], names[1]))

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from counting import CONDITIONS, COUNT, count_both, ready_to_count, trial_of
+from counting import CONDITIONS, COUNT, count_both, quick, ready_to_count, trial_of
 
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.explain.profile import profile
@@ -16,7 +16,7 @@ from kduel.study.contenders import contender_tables
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
-KERNELS = ["debian:6.1-cloud", "debian:6.12-cloud"]
+KERNELS = [quick("debian:6.1-cloud"), quick("debian:6.12-cloud")]
 DOES = {
     "cgroup-attach": ["cgroup_attach_task"],
     "tmpfs-create": ["shmem_mknod", "shmem_evict_inode"],
@@ -90,7 +90,7 @@ def test_a_module_costs_the_same_whatever_was_loaded_before(tmp_path: Path) -> N
     orders = [("module-load", "netfilter-100"), ("netfilter-100", "module-load")]
     costs = []
     for number, order in enumerate(orders):
-        ready = ready_to_count(order, contender_tables(["debian:7-cloud", "debian:7-cloud"], True))
+        ready = ready_to_count(order, contender_tables([quick("debian:7-cloud")] * 2, True))
         trial = trial_of(ready, tmp_path / str(number))
         outcome = exact_machine(ready).boot_once(trial)
         assert not outcome.void, outcome.message
