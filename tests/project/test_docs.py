@@ -88,7 +88,7 @@ def test_lines_of_prose_have_at_most_120_characters(page: Path) -> None:
     # A table's row, a line of code and a word that cannot be parted may be longer.
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     prose = [line for line in text.splitlines() if not line.startswith(("|", "    ")) and " " in line.strip()]
-    assert not [line for line in prose if len(line) > 120]
+    assert not [line for line in prose if len(line) > 120], "wrap them anew"
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
