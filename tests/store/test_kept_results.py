@@ -171,8 +171,8 @@ def test_numbers_of_an_earlier_state_follow_from_its_trials(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["study"].update(seed=42), "study[0].seed is 42, but"),
-        (lambda d: d["study"].update(name="another"), 'study[0].name is "another", but'),
+        (lambda d: d["study"].update(seed=42), "study.seed is 42, but"),
+        (lambda d: d["study"].update(name="another"), 'study.name is "another", but'),
         (lambda d: d["contenders"][0].update(sha256="0"), 'contenders[0].sha256 is "0", but'),
         (lambda d: d.update(contenders=7), "contenders is a list of 0"),
     ],

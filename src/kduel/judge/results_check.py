@@ -29,8 +29,6 @@ LATER = frozenset({"explanations", "judged_by"})
 is called."""
 CLOSE = 1e-9
 """The relative difference of two numbers that are the same: another processor or Python may round the last digits otherwise."""
-IDENTITY = {"study": ("name", "seed"), "contenders": ("name", "sha256", "cmdline")}
-"""Keys of results that no version of KDuel gives another value for one run."""
 RECOVER = "restore the run from a copy"
 LONGEST = 60
 """Characters of a value that a sentence shows."""
@@ -166,12 +164,19 @@ def without_machines_out(kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def identity(results: dict[str, Any]) -> dict[str, Any]:
-    """The values that distinguish a run from others, by IDENTITY."""
+    """The values that distinguish a run from others: no version of KDuel gives it other ones."""
+    contenders = results.get("contenders")
     return {
-        key: [{name: table.get(name) for name in names} for table in tables if isinstance(table, dict)]
-        for key, names in IDENTITY.items()
-        for tables in [results[key] if isinstance(results.get(key), list) else [results.get(key)]]
+        "study": items_of(results.get("study"), "name", "seed"),
+        "contenders": [
+            items_of(one, "name", "sha256", "cmdline") for one in (contenders if isinstance(contenders, list) else [])
+        ],
     }
+
+
+def items_of(table: object, *names: str) -> dict[str, Any]:
+    """The table's items of these names, null where it has none."""
+    return {name: table.get(name) if isinstance(table, dict) else None for name in names}
 
 
 def check_unique_keys(data: bytes) -> None:
