@@ -32,8 +32,9 @@ def command(place: Path, output: Path, quiet: bool) -> None:
     from kduel.analysis.index import NAME, update
     from kduel.cli.terminal import Terminal
     from kduel.core.text import plural
-    from kduel.report.site.write import write_site
+    from kduel.report.site.write import pages_of, write_site
 
+    pages_of(output)
     index = place / NAME
     found = update(place, runs_below([place]), index, Terminal(quiet))
     written = write_site(place, index, output)
