@@ -89,13 +89,13 @@ def options_on_command_line() -> list[str]:
 
 
 def output_path_option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """The option of what a command writes: it may be none of the command's inputs, and no file that a run keeps."""
+    """The option of what a command writes: it may be none of the command's inputs, and change no run."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def checking(*arguments: Any, **given: Any) -> Any:
             path = given[names[0].removeprefix("--")]
-            if path is not None and path != Path("-"):
+            if path is not None and (path != Path("-") or not getattr(settings["type"], "allow_dash", False)):
                 from kduel.cli.output_check import check_output
 
                 is_file = not getattr(settings["type"], "dir_okay", False)

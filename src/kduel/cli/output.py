@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import click
 
+from kduel.core.errors import HostError, InputError
 from kduel.core.text import escape_json, printable
 
 STDOUT = Path("-")
@@ -52,7 +53,6 @@ def write(path: Path, data: bytes) -> None:
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
-    from kduel.core.errors import HostError, InputError
     from kduel.store.whole_files import whole_file
 
     try:
@@ -71,17 +71,20 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
             raise InputError(
                 f"nobody reads the FIFO {path}", "Start its reader first, or name another file."
             ) from error
-        raise HostError(
-            f"cannot write {path}: {error.strerror or error}",
-            "Free space, correct the permissions, or name another file.",
-        ) from error
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> HostError:
+    """The error for a file that cannot be written, with the system's reason."""
+    return HostError(
+        f"cannot write {path}: {error.strerror or error}",
+        "Free space, correct the permissions, or name another file.",
+    )
 
 
 def write_plot(path: Path, svg: str) -> None:
     """Write a picture as SVG or PNG, by its suffix. Raises InputError where it shows nothing, HostError."""
     if not svg:
-        from kduel.core.errors import InputError
-
         raise InputError(
             f"there is nothing to plot: {path} is not written", "A line needs a metric in two runs at least."
         )

@@ -101,7 +101,7 @@ def save(output: Path, text: str, inside: Path) -> None:
     from kduel.store.whole_files import as_disk_error
 
     place = output.parent
-    if place == inside / "report":
+    if place.resolve() == inside.resolve() / "report":
         if place.exists() and not place.is_dir():
             raise HostError(f"cannot write the page: {place} is no directory", f"Move it away, or {ELSEWHERE}")
         with as_disk_error(place, f"Free some space, correct the permissions, or {ELSEWHERE}"):
