@@ -35,8 +35,8 @@ without another. The command reads a file in place of that."""
 NOTHING = Path(os.devnull)
 AGAIN = 0.02
 """Seconds between two looks for what is left of a session."""
-START_TIME = 22 - 7
-"""Place of the field `starttime` of proc_pid_stat(5) among those that follow the session."""
+START_TIME = 22 - 5
+"""Place of the field `starttime` of proc_pid_stat(5) among those that follow the parent."""
 
 
 @contextmanager
@@ -117,12 +117,16 @@ def ask_to_end(leader: int) -> None:
 def session_processes(leader: int) -> dict[int, int]:
     """The processes of a session that have not ended, with their parents: the oldest first, so parents before children."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for pid in [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal()]:
+        # One that has ended since is none of it.
         with contextlib.suppress(OSError):
+            if os.getsid(pid) != leader:
+                continue
             # After the name, which may hold anything: proc_pid_stat(5) counts from the state, its third field.
-            state, parent, _, sid, *others = stat.read_text("utf-8", errors="replace").rpartition(")")[2].split()
-            if sid == str(leader) and state not in "ZX":
-                found.append((int(others[START_TIME]), int(stat.parent.name), int(parent)))
+            stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+            state, parent, *others = stat.rpartition(")")[2].split()
+            if state not in "ZX":
+                found.append((int(others[START_TIME]), pid, int(parent)))
     return {pid: parent for _, pid, parent in sorted(found)}
 
 
