@@ -138,6 +138,9 @@ def test_a_report_says_when_imported_values_were_measured(tmp_path: Path) -> Non
         ("[contenders.new]\nconditions.'date ' = '2025-12-26'", "contenders.new has 'date '. Did you mean date?"),
         ("[contenders.new]\nDATE = '2025-12-26'", "contenders.new has 'DATE'. Did you mean date?"),
         ("[contenders.new]\nConditions.date = '2025-12-26'", "has 'Conditions'. Did you mean conditions?"),
+        ("\ufeffdeclared = []", "begins with a byte order mark"),
+        ("declared = " + 2000 * "[", "nested too deeply"),
+        ("[contenders.old]\nload = 9" + 5000 * "9", "integer"),
     ],
 )
 def test_bad_conditions_are_errors(tmp_path: Path, text: str, said: str) -> None:

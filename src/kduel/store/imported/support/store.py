@@ -6,7 +6,6 @@ import codecs
 import hashlib
 import os
 import re
-import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from kduel.core.plugins import named_plugin, plugins
 from kduel.core.regular_files import MOST_BYTES, open_regular
 from kduel.core.samples import Samples
 from kduel.core.text import visible
+from kduel.core.toml import parse_toml
 from kduel.core.validation import DATE_FORMS, moment
 from kduel.core.version import full_version
 from kduel.store.documents import document_bytes, read_document
@@ -190,12 +190,12 @@ def keep_original(path: Path, run: Path, place: str, format_name: str) -> Stored
 
 def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
     """Known facts about the environments. Raises InputError naming file and key."""
+    remedy = 'Write TOML: declared = ["release"], then a table [contenders.NAME] for each.'
     try:
-        found = msgspec.convert(tomllib.loads(read_bounded(path, MOST_CONDITIONS).decode()), Conditions, strict=True)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise InputError(
-            f"{path.name}: {error}", 'Write TOML: declared = ["release"], then a table [contenders.NAME] for each.'
-        ) from error
+        text = read_bounded(path, MOST_CONDITIONS).decode()
+        found = msgspec.convert(parse_toml(text, path.name, remedy), Conditions, strict=True)
+    except (UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise InputError(f"{path.name}: {error}", remedy) from error
     strangers = [name for name in found.contenders if name not in contenders]
     if strangers:
         raise InputError(
