@@ -170,6 +170,16 @@ def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], na
     assert [c.name for c in name_all([Contender(kernel=kernel) for kernel in kernels], "x")] == names
 
 
+def test_one_image_with_other_modules_is_told_apart_by_them() -> None:
+    image = "./bzImage"
+    named = name_all([Contender(kernel=image, modules=place) for place in ("old", "new")], "x")
+    assert [one.name for one in named] == [f"{image} old", f"{image} new"]
+    apart = name_all([Contender(kernel=kernel, modules="m") for kernel in ("bzImage", "vmlinuz")], "x")
+    assert [one.name for one in apart] == ["bzImage", "vmlinuz"], "names of runs that there are stay"
+    with pytest.raises(InputError, match="two contenders are called"):
+        name_all([Contender(kernel=image, modules="old")] * 2, "x")
+
+
 def test_one_image_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match="two contenders are called 'a/bzImage'"):
         name_all([Contender(kernel="a/bzImage")] * 2, "x")

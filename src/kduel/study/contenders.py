@@ -182,6 +182,13 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
             else msgspec.structs.replace(c, name=short_name(given, parts, recipe=recipe))
             for given, c in zip(contenders, named, strict=True)
         ]
+    held = Counter(c.name for c in named)
+    named = [
+        msgspec.structs.replace(c, name=f"{c.name} {c.modules}")
+        if c.modules and not given.name and held[c.name] > 1
+        else c
+        for given, c in zip(contenders, named, strict=True)
+    ]
     seen: set[str] = set()
     for contender in named:
         # An é as one character looks the same as an e with a combining accent.
