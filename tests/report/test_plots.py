@@ -97,7 +97,7 @@ def test_forest_is_logarithmic_where_a_change_is_large() -> None:
 def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen() -> None:
     from msgspec.structs import replace
 
-    from kduel.report.plots.intervals import Ratios, intervals
+    from kduel.report.plots.intervals import Ratios, intervals, inverse
 
     made = published().metrics[0]
 
@@ -119,8 +119,9 @@ def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen(
     assert "◂" not in large.row(around(-80.0), "worse") and "▸" not in large.row(around(900.0), "better")
     # However far an axis goes, its labels have room, and there are some.
     for farthest in range(110, 9900, 97):
-        axis = Ratios(low=100 * (1 / (1 + farthest / 100) - 1), high=float(farthest))
+        axis = Ratios(low=inverse(farthest), high=float(farthest))
         places = [axis.share(value) for value in axis.ticks(4) if axis.share(value) <= 0.96]
+        assert inverse(50) not in axis.ticks(4) or len(places) == 3, "−33.3 is too long a label beside −50"
         assert len(places) >= 3 and all(after - before > 0.12 for before, after in itertools.pairwise(places)), places
     # Beyond a hundred times as much there is an arrow.
     farthest = intervals([around(3.0), around(50_000.0)], 1.0, "axis")

@@ -34,15 +34,16 @@ class Ratios(Scale, frozen=True):
         return (value - low) / (high - low)
 
     def ticks(self, about: int) -> list[float]:
-        """No change, ten times as much, twice as much and so on, and their inverses, as many as have room."""
+        """No change, ten times as much, twice as much and so on, and their inverses, as many as have room; half as much again
+        where there is no other, as the label of its inverse is long."""
         found = [0.0]
-        for ratio in (10, 100, 2, 5, 20, 50, 1.5):
+        for ratio in (10, 100, 2, 5, 20, 50):
             value = 100.0 * (ratio - 1)
             if self.share(value) <= INSIDE and all(
                 abs(self.share(value) - self.share(one)) > 0.5 / about for one in found
             ):
                 found += [value, inverse(value)]
-        return sorted(found)
+        return sorted(found) if len(found) > 1 else [inverse(50.0), 0.0, 50.0]
 
 
 class Intervals(Struct, frozen=True):
