@@ -102,8 +102,9 @@ def interrupted_run(reference: Reference, seed: int, endings: Sequence[str], **s
             story += f"; {words[0]}, {name} {when}: status {process.returncode}"
             no_traceback(story, said)
             before = kept(own, before, reference, story)
-            # In the first second there is nothing yet to go on with.
-            if "\ntrials\n" in said and process.returncode == 130 and f"kduel resume {own.run}" not in said:
+            # Before, there is nothing yet to go on with, or the command is not yet known.
+            begun = "\ntrials\n" in said and (own.run / "lock.json").is_file()
+            if begun and process.returncode == 130 and f"kduel resume {own.run}" not in said:
                 raise Broken(f"{story}: it does not say how to go on: {said}")
         ends_well(own, before, reference, story)
     return hits
