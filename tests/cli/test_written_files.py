@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -27,6 +28,17 @@ def place(kduel: Kduel, unpack: Callable[[str], Path], tmp_path: Path) -> Iterat
     assert kduel("import", "my.csv", "--out", "import", cwd=place).returncode == 0
     assert kduel("index", ".", cwd=place).returncode == 0
     return place
+
+
+def test_an_index_in_a_run_changes_no_run(kduel: Kduel, place: Path) -> None:
+    """A run is a directory of runs, too: "restore it from a copy" was said of it then."""
+    found = []
+    for name in ("run", "import"):
+        found.append(kduel("verify", name, cwd=place).stdout)
+        assert kduel("index", ".", cwd=place / name).returncode == 0
+        assert (place / name / "kduel-index.sqlite").is_file()
+        found.append(kduel("verify", name, cwd=place).stdout)
+    assert found[0] == found[1] and found[2] == found[3], found
 
 
 def contents(place: Path) -> dict[Path, bytes]:
@@ -59,11 +71,15 @@ INPUTS = [
     ("bundle git:other,config=my.csv ./other --offline", "my.csv"),
     ("bundle git:other,config=my.csv+guest ./other --offline", "my.csv"),
     ("bundle debian:6.1 debian:6.12 --machine board:my.csv,cpus=2 --offline", "my.csv"),
-    *((f"bundle {name}.toml --offline", "my.csv") for name in ("kernel", "board", "files", "factor", "levels")),
+    *(
+        (f"bundle {name}.toml --offline", "my.csv")
+        for name in ("kernel", "board", "files", "factor", "levels", "ssh")
+    ),
 ]
 STUDIES = {
     "kernel": '[[contender]]\nkernel = ["debian:6.1", "./my.csv"]\n',
     "board": '[machine]\nkind = "board"\nplace = "my.csv"\n',
+    "ssh": '[machine]\nkind = "ssh"\nidentity = "my.csv"\n',
     "files": '[[benchmark]]\nuse = "command"\nfiles = { "my.csv" = "0" }\n',
     "factor": '[[factor]]\nname = "kernel"\nlevels = ["debian:6.1", "./my.csv"]\n',
     "levels": '[[factor]]\nname = "built"\nlevels = { old = { kernel = "git:x,config=my.csv" } }\n',
@@ -100,7 +116,8 @@ TREES = [
 @pytest.fixture
 def linux(place: Path, environment: dict[str, str]) -> Path:
     """A tree of a kernel, with a link to it, in what is the home directory, too; and studies that name it."""
-    for name in ("linux/vmlinux", "linux/fork.c", "linux/arch/boot/bzImage", "root/lib/modules/m.ko", "root/mine"):
+    kernels = ("linux/vmlinux", "linux/fork.c", "linux/arch/boot/bzImage", "root/lib/modules/m.ko")
+    for name in (*kernels, "root/mine", "linux/before.svg"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("a kernel's")
     (place / "link").symlink_to("linux")
@@ -117,10 +134,20 @@ def test_no_file_of_a_kernels_tree_is_overwritten(kduel: Kduel, linux: Path, wor
     assert "Remove it if it is no part of that, or give another --output." in " ".join(said.split())
 
 
+def test_a_tree_in_shared_memory_is_one_too(kduel: Kduel, linux: Path) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as place:
+        (tree := Path(place) / "linux").mkdir()
+        (tree / "vmlinux").write_text("a kernel's")
+        assert "which this command reads" in refused(kduel, linux, "sizes", f"tree:{tree}", "-o", tree / "vmlinux")
+        assert (tree / "vmlinux").read_text() == "a kernel's"
+
+
 @pytest.mark.parametrize(
     ("words", "output"),
     [
         ("sizes tree:linux tree:other", "linux/sizes.txt"),  # new, as where a developer works in the tree
+        ("sizes tree:linux tree:other", "linux/before.svg"),  # as written by the same command before
+        ("explain git:link#v1 git:link#v2 -b pipe", "linux/before.svg"),
         ("sizes tree:linux tree:other", "root/mine"),
         ("bundle ./my.csv,modules=root ./other --offline", "root/mine"),  # root is as installed: lib/modules is read
     ],

@@ -112,6 +112,24 @@ def test_what_another_version_judged_otherwise_is_told_apart(kduel, run: Path):
     assert "does not name the commit" in compare_kept(run)[0][0]
 
 
+def test_results_of_chosen_trials_are_no_earlier_state(run: Path):
+    """One machine runs the trials in their order."""
+    before = shutil.copytree(run, run.with_name("before"))
+    shutil.rmtree(min((before / "trials").iterdir()))
+    (run / RESULTS).write_bytes(msgspec.json.encode(judge_run(before)))
+    (told,), notes = compare_kept(run)
+    assert not notes and "but the raw values give" in told
+
+
+def test_results_of_another_run_are_no_trace_of_lost_trials(run: Path):
+    """The advice was to restore trials of a run that is whole."""
+    edit(run, lambda document: document["trials"][0].update(id="0001-b01-another"))
+    assert "trials/0001-b01-another is missing, which results.json has" in compare_kept(run)[0][0]
+    edit(run, lambda document: document["study"].update(seed=42))
+    (told,), notes = compare_kept(run)
+    assert told.startswith("results.json is of another run: study.seed is 42") and not notes
+
+
 @pytest.fixture
 def continued(run: Path) -> Path:
     """A run whose results.json is of its first two trials."""

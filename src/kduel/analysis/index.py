@@ -20,8 +20,8 @@ from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shorten
+from kduel.store.rundir import INDEX
 
-NAME = "kduel-index.sqlite"
 VERSION = 7
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
@@ -153,7 +153,7 @@ def stamp_of(run: Path) -> str:
 
 def index_path(place: Path) -> Path:
     """The index of a directory of runs, or `place` itself where it is none."""
-    return place / NAME if place.is_dir() else place
+    return place / INDEX if place.is_dir() else place
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
         raise InputError(
             f"there is no index {path}",
             f"Make it first: kduel index {shlex.quote(str(path.parent))}"
-            if path.name == NAME
+            if path.name == INDEX
             else "Name a directory of runs that `kduel index` was given, or the index that it wrote.",
         )
     with open_any_index(path, write=write, shown=shown or path) as (connection, version):
@@ -245,8 +245,8 @@ def update(
             return bring_up_to_date(place, runs, target, path, progress)
     told = os_errors(f"cannot write the index {path}", "Free some space, or name another file with --output.")
     with temporary_directory(target.parent, ".kduel-index-", told) as fresh:
-        found = bring_up_to_date(place, runs, fresh / NAME, path, progress)
-        (fresh / NAME).replace(target)
+        found = bring_up_to_date(place, runs, fresh / INDEX, path, progress)
+        (fresh / INDEX).replace(target)
     return found
 
 

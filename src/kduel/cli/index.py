@@ -32,12 +32,13 @@ def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: b
     kduel query kduel-runs slower
     """
     from kduel.analysis.campaigns.history import runs_below
-    from kduel.analysis.index import NAME, update
+    from kduel.analysis.index import update
     from kduel.cli.terminal import Terminal
     from kduel.core.text import visible
+    from kduel.store.rundir import INDEX
 
     runs = runs_below([place])
-    path = output or place / NAME
+    path = output or place / INDEX
     found = update(place, runs, path, Terminal(quiet), rebuild=rebuild)
     if form == "json":
         emit_json({"schema": 1, "index": str(found.path), "runs": found.runs, "judged": found.added,

@@ -13,12 +13,11 @@ from typing import Any
 
 import click
 
-from kduel.analysis.index import NAME
 from kduel.cli.output import STDOUT, unwritable
 from kduel.core.errors import InputError, unusable_path
 from kduel.core.text import visible
 from kduel.core.toml import parse_toml, read_text
-from kduel.store.rundir import EXPLAIN, MARKS, PAGE, RESULTS, is_run
+from kduel.store.rundir import EXPLAIN, INDEX, MARKS, PAGE, RESULTS, is_run
 from kduel.store.whole_files import is_below_file
 
 REPORTS = (PAGE.parts[0], EXPLAIN)
@@ -29,6 +28,10 @@ OUTPUTS = ("output", "plot", "out")
 """Parameters that name what is written."""
 TREES = ("tree:", "git:", "modules=")
 """What is before the name of a directory that a kernel is read from."""
+WRITTEN = (".csv", ".html", ".json", ".md", ".png", ".svg", ".tar", ".tex", ".txt", ".xml")
+"""Suffixes of outputs, which no file has that is directly in a kernel's tree."""
+STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd")
+"""Names of open files, which may be anywhere."""
 INSTALLED = ("lib/modules", "usr/lib/modules")
 """Where the modules are below a directory that is like a system's root."""
 
@@ -57,7 +60,8 @@ def check_output(path: Path, option: str, context: click.Context, *, is_file: bo
     if path.is_file() and any(is_same_file(one, path) for one in inputs):
         raise InputError(f"{path} is what this command reads: it would be lost", remedy)
     tree = next((tree for word in words for tree in trees_in(word) if found.is_relative_to(tree.resolve())), None)
-    if tree is not None and path.is_file() and not path.is_relative_to("/dev"):
+    of_tree = tree is not None and not (found.parent == tree.resolve() and found.suffix in WRITTEN)
+    if of_tree and path.is_file() and not any(path.is_relative_to(one) for one in STREAMS):
         raise InputError(
             f"{path} is in {tree}, which this command reads",
             f"Remove it if it is no part of that, or give another {option}.",
@@ -114,7 +118,7 @@ def inputs_of(context: click.Context) -> Iterator[Path]:
             if one is not None:
                 yield one
                 if context.command.name != "index":
-                    yield one / NAME
+                    yield one / INDEX
 
 
 def words_of(context: click.Context) -> Iterator[str]:
@@ -137,7 +141,7 @@ def words_of_study(path: Path) -> Iterator[str]:
 
 
 def words_in(value: Any, key: str = "") -> Iterator[str]:
-    """Words of a part of a study about kernels, their modules, the machine's place and the files of benchmarks, as on a
+    """Words of a part of a study about kernels, their modules, the machine's files and those of benchmarks, as on a
     command line. `key` is what it is the value of."""
     if isinstance(value, dict):
         if key == "files":
@@ -147,7 +151,7 @@ def words_in(value: Any, key: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for one in value:
             yield from words_in(one, key)
-    elif isinstance(value, str) and key in ("kernel", "modules", "place"):
+    elif isinstance(value, str) and key in ("kernel", "modules", "place", "identity", "known_hosts"):
         yield f"modules={value}" if key == "modules" else value
 
 

@@ -29,13 +29,14 @@ def command(place: Path, output: Path, quiet: bool) -> None:
     kduel site kduel-runs --output public
     """
     from kduel.analysis.campaigns.history import runs_below
-    from kduel.analysis.index import NAME, update
+    from kduel.analysis.index import update
     from kduel.cli.terminal import Terminal
     from kduel.core.text import plural
     from kduel.report.site.write import pages_of, write_site
+    from kduel.store.rundir import INDEX
 
     pages_of(output)
-    index = place / NAME
+    index = place / INDEX
     found = update(place, runs_below([place]), index, Terminal(quiet))
     written = write_site(place, index, output)
     left = f", {len(found.skipped)} not readable" if found.skipped else ""

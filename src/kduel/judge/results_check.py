@@ -70,14 +70,18 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else visible(error, LONGEST)
         return [f"{RESULTS} cannot be read ({why}); {remedy}"], []
-    if lost := missing_parts(kept, RunDir.find(run)):
-        return lost, []
-    earlier = earlier_state(kept, RunDir.find(run))
+    lost = missing_parts(kept, RunDir.find(run))
     try:
+        earlier = None if lost else earlier_state(kept, RunDir.find(run))
         results = judge_run(run, earlier)
     except InputError as error:
+        if lost:
+            return lost, []
         return [], [f"{RESULTS} was not compared, as the run cannot be judged again here: {error.message}"]
     present = msgspec.json.decode(msgspec.json.encode(results))
+    differing = difference(identity(kept), identity(present))
+    if lost and not differing:
+        return lost, []
     if earlier is not None:
         kept = without_machines_out(kept)
     if not (found := difference(kept, present)):
@@ -85,7 +89,7 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
             return [], []
         now = len(RunDir.find(run).names())
         return [], [f"{RESULTS} is of the first {len(results.trials)} of now {now} trials; {remedy}"]
-    if differing := difference(identity(kept), identity(present)):
+    if differing:
         return [f"{RESULTS} is of another run: {differing}; {remedy}"], []
     version = kept.get("judged_by")
     if isinstance(version, str) and version != full_version():
@@ -140,12 +144,15 @@ def trials_in(kept: dict[str, Any]) -> set[str]:
 
 
 def earlier_state(kept: dict[str, Any], run: RunDir) -> Set[str] | None:
-    """The directories that the kept results are of, where the run was continued since; None where they are of all trials."""
+    """The directories that the kept results are of, where the run was continued since; None where they are of all trials, or
+    of some that one machine never had alone. Raises InputError."""
     if run.imported or run.merged:
         return None
     known, names, study = trials_in(kept), {*run.names()}, kept.get("study")
     stated = study.get("checksum") if isinstance(study, dict) else None
     if not known or not known < names or stated == run_checksum(run.trials, names):
+        return None
+    if not run.lock().hosts and known != {*sorted(names)[: len(known)]}:
         return None
     boots = kept.get("repeated")
     again = (

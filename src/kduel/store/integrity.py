@@ -18,13 +18,13 @@ from kduel.core.untrusted import entries
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
 from kduel.store.run_lock import NAME as HELD
-from kduel.store.rundir import EXACT, EXPLAIN, FLEET, PAGE, PROFILE_FILES, RESULTS, RunDir
+from kduel.store.rundir import EXACT, EXPLAIN, FLEET, INDEX, PAGE, PROFILE_FILES, RESULTS, RunDir
 from kduel.study.first_part import EXACT_SEED, SUITE
 from kduel.study.plan import PlannedTrial, make_plan
 
 OWN_FILES = frozenset({"lock.json", "plan.jsonl", "study.toml", "trials", "repeated", EXACT, EXPLAIN, FLEET, HELD})
-DERIVED = {RESULTS, PAGE.parts[0]}
-"""Of every run: what reports write again."""
+DERIVED = {RESULTS, PAGE.parts[0], INDEX}
+"""Of every run: what reports and the index write again."""
 MOST_NAMED = 4
 """Files of one trial that a sentence names."""
 

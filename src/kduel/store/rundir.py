@@ -45,6 +45,8 @@ PAGE = Path("report/index.html")
 """In a run: its page, written after its results; `kduel report --format html` writes one of an interrupted run, too."""
 FLEET = "fleet"
 """The subdirectory of a run that holds what its controller and workers exchange."""
+INDEX = "kduel-index.sqlite"
+"""In a directory of runs, of which a single run is one: what `kduel index` and `kduel site` write for searches."""
 EXPLAIN = "explain"
 """The subdirectory of a run that holds what `kduel explain` found, and the runs of profiled trials."""
 PROFILE_FILES = ("profile.json", "profile.svg")

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kduel.analysis.campaigns.history import history
-from kduel.analysis.index import NAME, run_query, stamp_of, update
+from kduel.analysis.index import run_query, stamp_of, update
 from kduel.analysis.indexed import indexed_history
 from kduel.cli.history import command as history_command
 from kduel.cli.index import command as index_command
@@ -27,6 +27,7 @@ from kduel.core.progress import Progress
 from kduel.judge.evaluate import judge_run
 from kduel.report.site.content import matrix, pages
 from kduel.store.imported import Source, bring_in
+from kduel.store.rundir import INDEX
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
 
@@ -58,7 +59,7 @@ def run_of(folder: Path, name: str, shift: float, missing: int | None = None, da
 def indexed(folder: Path) -> Path:
     """The index of all runs in a folder."""
     runs = sorted(path for path in folder.iterdir() if path.is_dir())
-    return update(folder, runs, folder / NAME, Progress()).path
+    return update(folder, runs, folder / INDEX, Progress()).path
 
 
 def test_the_index_says_what_the_runs_say(tmp_path: Path) -> None:
@@ -67,23 +68,23 @@ def test_the_index_says_what_the_runs_say(tmp_path: Path) -> None:
     (metric,) = judge_run(run).metrics
     assert answer.rows == [[metric.effect_pct, metric.ci_low_pct, metric.verdict, metric.n, metric.told]]
     assert metric.verdict == "slower"
-    values = run_query(tmp_path / NAME, "SELECT block, value FROM value WHERE contender = 'new' ORDER BY block").rows
+    values = run_query(tmp_path / INDEX, "SELECT block, value FROM value WHERE contender = 'new' ORDER BY block").rows
     assert values[2] == [3, None] and len(values) == 12
 
 
 def test_only_changed_runs_are_judged_again(tmp_path: Path) -> None:
     first, second = run_of(tmp_path, "first", 10), run_of(tmp_path, "second", 0)
-    assert update(tmp_path, [first, second], tmp_path / NAME, Progress()).added == 2
-    assert update(tmp_path, [first, second], tmp_path / NAME, Progress()).added == 0
+    assert update(tmp_path, [first, second], tmp_path / INDEX, Progress()).added == 2
+    assert update(tmp_path, [first, second], tmp_path / INDEX, Progress()).added == 0
     shutil.rmtree(second)
     third = run_of(tmp_path, "second", 10)
-    assert update(tmp_path, [first, third], tmp_path / NAME, Progress()).added == 1
-    assert [row[7] for row in run_query(tmp_path / NAME, "verdicts").rows] == ["slower", "slower"]
-    found = update(tmp_path, [first], tmp_path / NAME, Progress())
+    assert update(tmp_path, [first, third], tmp_path / INDEX, Progress()).added == 1
+    assert [row[7] for row in run_query(tmp_path / INDEX, "verdicts").rows] == ["slower", "slower"]
+    found = update(tmp_path, [first], tmp_path / INDEX, Progress())
     assert (found.removed, found.runs) == (1, 1)
     assert (
-        run_query(tmp_path / NAME, "SELECT DISTINCT run FROM value").rows
-        == run_query(tmp_path / NAME, "SELECT id FROM run").rows
+        run_query(tmp_path / INDEX, "SELECT DISTINCT run FROM value").rows
+        == run_query(tmp_path / INDEX, "SELECT id FROM run").rows
     )
 
 
@@ -101,10 +102,10 @@ def test_a_raw_file_that_was_rewritten_in_place_changes_the_stamp(tmp_path: Path
 
 def test_a_run_whose_raw_file_was_changed_is_not_served_from_the_index(tmp_path: Path) -> None:
     run = run_of(tmp_path, "first", 10)
-    assert update(tmp_path, [run], tmp_path / NAME, Progress()).runs == 1
+    assert update(tmp_path, [run], tmp_path / INDEX, Progress()).runs == 1
     (raw,) = (path for path in (run / "imported").rglob("*") if path.is_file())
     raw.write_bytes(raw.read_bytes() + b"\n")
-    found = update(tmp_path, [run], tmp_path / NAME, Progress())
+    found = update(tmp_path, [run], tmp_path / INDEX, Progress())
     assert (found.runs, list(found.skipped)) == (0, ["first"])
 
 
@@ -116,7 +117,7 @@ def test_a_damaged_run_is_named_and_the_others_are_there(tmp_path: Path) -> None
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document["runs"] == 1 and list(document["skipped"]) == ["second"]
-    assert run_query(tmp_path / NAME, "skipped").rows[0][0] == "second"
+    assert run_query(tmp_path / INDEX, "skipped").rows[0][0] == "second"
 
 
 def test_names_that_are_not_utf8_are_shown_and_stop_nothing(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_names_that_are_not_utf8_are_shown_and_stop_nothing(tmp_path: Path) -> N
     (damaged / "lock.json").write_text("{}")
     Path(os.fsdecode(bytes(damaged) + b"/trials/\xfe")).mkdir(parents=True)
     assert run_query(indexed(tmp_path), "SELECT path FROM run").rows == [["\\xff"]]
-    assert [row[0] for row in run_query(tmp_path / NAME, "skipped").rows] == ["second"]
+    assert [row[0] for row in run_query(tmp_path / INDEX, "skipped").rows] == ["second"]
 
 
 def test_queries_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +153,7 @@ def test_an_index_of_a_later_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(indexed(tmp_path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(InputError, match="version 99"):
-        run_query(tmp_path / NAME, "runs")
+        run_query(tmp_path / INDEX, "runs")
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_a_series_has_no_date_but_that_of_the_measurement(tmp_path: Path) -> Non
     rows = list(csv.reader(io.StringIO(done.stdout)))
     assert rows[0] == ["time", "run", "new", "old"] and [row[:2] for row in rows[1:]] == [["2024-05-06", "dated"]]
     assert "undated" in done.stderr
-    assert run_query(tmp_path / NAME, "SELECT DISTINCT time FROM series ORDER BY time").rows == [
+    assert run_query(tmp_path / INDEX, "SELECT DISTINCT time FROM series ORDER BY time").rows == [
         [None],
         ["2024-05-06"],
     ]
@@ -451,7 +452,7 @@ def test_what_is_no_index_or_missing_has_a_remedy_that_works(
     assert answer("pipe").message == "pipe is no index of KDuel"
     assert answer("none").message == "there is no index none"
     assert "Name a directory of runs that `kduel index` was given" in answer("none").remedy
-    assert answer("my runs").message == f"there is no index my runs/{NAME}"
+    assert answer("my runs").message == f"there is no index my runs/{INDEX}"
     assert answer("my runs").remedy == "Make it first: kduel index 'my runs'"
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from made_runs import make_run
 
 from kduel.analysis.campaigns.history import history
-from kduel.analysis.index import NAME, run_query, update
+from kduel.analysis.index import run_query, update
 from kduel.analysis.indexed import indexed_history
 from kduel.cli.query import command as query_command
 from kduel.core.progress import Progress
@@ -26,6 +26,7 @@ from kduel.report.content.provenance import when
 from kduel.report.site.content import pages
 from kduel.store.manifest import write_manifest
 from kduel.store.merged import merge
+from kduel.store.rundir import INDEX
 
 
 def with_starts(run: Path, change: Callable[[str], str]) -> Path:
@@ -58,7 +59,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(place: Path) -> Path:
-    return update(place, sorted(place.iterdir()), place / NAME, Progress()).path
+    return update(place, sorted(place.iterdir()), place / INDEX, Progress()).path
 
 
 def test_an_index_has_them_in_utc(index: Path) -> None:
