@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.results import first_date
+from kduel.core.validation import in_utc
 from kduel.core.version import full_version
 from kduel.store import run_lock
 from kduel.store.documents import RESTORE, Lock, MemberRecord, document_bytes, read_document
@@ -96,7 +97,8 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
         one for number, path in enumerate(paths) for one in open_parts(path, machines[number] if machines else "")
     ]
     check(found)
-    found.sort(key=lambda one: (start_time(one), one.part.name))
+    # The order in which runs are named does not matter; one whose start is not known comes last.
+    found.sort(key=lambda one: ((start := start_of(one)) is None, start, one.part.name))
     name_all(found)
     record = Merge(
         kduel=full_version(),
@@ -167,9 +169,9 @@ def check(found: Sequence[MergedRun]) -> None:
                 )
 
 
-def start_time(one: MergedRun) -> str:
-    """Start of the run's first trial, as of `first_date`; empty before there is one. The order in which runs are named does not matter."""
-    return first_date(record.started for record in one.run.records())
+def start_of(one: MergedRun) -> str | None:
+    """Start of the run's first trial, as of `in_utc`; None where no trial has a readable one."""
+    return in_utc(first_date(record.started for record in one.run.records()))
 
 
 def name_all(found: Sequence[MergedRun]) -> None:
