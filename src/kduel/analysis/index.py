@@ -172,9 +172,10 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
             connection.executescript(SCHEMA)
             connection.execute(f"PRAGMA user_version = {VERSION}")
         elif version != VERSION:
+            rebuild = "" if 0 < version < VERSION else " --rebuild"
             raise InputError(
                 f"{shown or path} is an index of version {version}, and this KDuel has version {VERSION}",
-                f"Make it again: `kduel index DIR{'' if 0 < version < VERSION else ' --rebuild'}`.",
+                f"Make it again: `kduel index DIR{rebuild}{output_of(shown or path)}`.",
             )
         yield connection
 
@@ -210,16 +211,26 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
         if code == sqlite3.SQLITE_NOTADB:
             raise other from error
         if code == sqlite3.SQLITE_CORRUPT:
-            raise InputError(
-                f"the index {shown} is damaged: {error}",
-                "Move it away and run `kduel index DIR`: if it is an index of KDuel, it is made of the runs alone.",
-            ) from error
+            raise damage_error(shown, error) from error
         if write:
             raise HostError(
                 f"cannot write the index {shown}: {error}",
                 "Free some space, move the file away (an index is made of the runs alone), or name another with --output.",
             ) from error
         raise InputError(f"{shown}: {error}", other.remedy) from error
+
+
+def output_of(path: Path) -> str:
+    """The option of `kduel index` that names an index; empty for one in its default place."""
+    return "" if path.name == INDEX else f" -o {shlex.quote(str(path))}"
+
+
+def damage_error(path: Path, reason: object) -> InputError:
+    """The error for a damaged index."""
+    return InputError(
+        f"the index {path} is damaged: {reason}",
+        f"Move it away and run `kduel index DIR{output_of(path)}`: if it is an index of KDuel, it is made of the runs alone.",
+    )
 
 
 def primary_code(error: Exception) -> int | None:
@@ -239,9 +250,13 @@ def update(
     """
     target = path.resolve()
     if target.exists():
-        with open_any_index(target, write=True, shown=path) as (_, version):
+        with open_any_index(target, write=True, shown=path) as (connection, version):
             earlier = 0 < version < VERSION
-        if not earlier and not rebuild:
+            again = earlier or rebuild
+            # Pages that an update does not read may be damaged, too.
+            if not again and (said := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise damage_error(path, said)
+        if not again:
             return bring_up_to_date(place, runs, target, path, progress)
     told = os_errors(f"cannot write the index {path}", "Free some space, or name another file with --output.")
     with temporary_directory(target.parent, ".kduel-index-", told) as fresh:

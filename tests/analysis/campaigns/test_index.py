@@ -435,6 +435,28 @@ def test_damage_that_a_question_meets_is_no_fault_of_the_question(tmp_path: Path
         assert "Move it away and run `kduel index DIR`" in found.remedy
 
 
+def test_damage_where_an_update_does_not_look_is_told(tmp_path: Path) -> None:
+    """It counted the runs, and said nothing."""
+    run_of(tmp_path, "first", 10)
+    path = tmp_path / "mine.sqlite"
+    words = [str(tmp_path), "-o", str(path)]
+    assert CliRunner().invoke(index_command, words).exit_code == 0
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'value'").fetchone()
+    with path.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xff" * size)
+    found = CliRunner().invoke(index_command, words).exception
+    assert isinstance(found, InputError) and found.message.startswith(f"the index {path} is damaged: ")
+    assert f"`kduel index DIR -o {path}`" in found.remedy
+    assert CliRunner().invoke(index_command, [*words, "--rebuild"]).exit_code == 0
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    found = CliRunner().invoke(index_command, words).exception
+    assert isinstance(found, InputError) and f"`kduel index DIR --rebuild -o {path}`" in found.remedy
+
+
 @pytest.mark.parametrize("history", [False, True])
 def test_what_is_no_index_or_missing_has_a_remedy_that_works(
     tmp_path: Path, history: bool, monkeypatch: pytest.MonkeyPatch
