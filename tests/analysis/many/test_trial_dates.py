@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
