@@ -127,6 +127,7 @@ def test_wrong_input_ends_with_a_paragraph_and_its_status(kduel, arguments, stat
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_run_given_in_place_of_contenders_is_explain_interruption(kduel, tmp_path):
     (tmp_path / "place" / "timed").mkdir()
     (tmp_path / "place" / "timed" / "lock.json").write_text("{}")

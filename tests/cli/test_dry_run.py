@@ -241,6 +241,7 @@ def finished(kduel: Callable[..., Any], write_study: Callable[..., Path], tmp_pa
     return study, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -260,6 +261,7 @@ def test_a_run_that_is_there_is_compared(
     assert sorted(path.name for path in run.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_how_far_a_run_is_is_told(kduel: Callable[..., Any], finished: tuple[Path, Path], tmp_path: Path) -> None:
     study, run = finished
     (run / "results.json").unlink()
@@ -272,6 +274,7 @@ def test_how_far_a_run_is_is_told(kduel: Callable[..., Any], finished: tuple[Pat
     assert "is complete, so nothing is left" in kduel(*words).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["trials", "plan.jsonl"])
 def test_a_damaged_run_is_refused_as_by_the_run(
     kduel: Callable[..., Any], finished: tuple[Path, Path], lost: str

@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
@@ -20,16 +20,22 @@ CSV = "contender,trial,benchmark,metric,unit,better,value\n" + "".join(
 
 
 @pytest.fixture
-def place(kduel: Kduel, unpack: Callable[[str], Path], tmp_path: Path) -> Iterator[Path]:
-    """A directory with the run `run`, the import `import`, an index of both and the file my.csv."""
-    place = tmp_path / "place"
-    shutil.copytree(unpack("icount"), place / "run")
-    (place / "my.csv").write_text(CSV)
-    assert kduel("import", "my.csv", "--out", "import", cwd=place).returncode == 0
-    assert kduel("index", ".", cwd=place).returncode == 0
-    return place
+def place(
+    kduel: Kduel, unpack: Callable[[str], Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A directory with the run `run`, the import `import`, an index of both and the file my.csv: a copy for each test."""
+    made = tmp_path_factory.getbasetemp() / "place"
+    if not made.exists():
+        new = tmp_path / "new"
+        shutil.copytree(unpack("icount"), new / "run")
+        (new / "my.csv").write_text(CSV)
+        assert kduel("import", "my.csv", "--out", "import", cwd=new).returncode == 0
+        assert kduel("index", ".", cwd=new).returncode == 0
+        new.replace(made)
+    return shutil.copytree(made, tmp_path / "place", dirs_exist_ok=True)
 
 
+@pytest.mark.slow
 def test_an_index_in_a_run_changes_no_run(kduel: Kduel, place: Path) -> None:
     """A run is a directory of runs, too: "restore it from a copy" was said of it then."""
     found = []
@@ -89,6 +95,7 @@ STUDIES = {
 """By name, the table of a study that names something to be read."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "output"), INPUTS)
 def test_an_input_is_not_overwritten(kduel: Kduel, place: Path, words: str, output: str) -> None:
     (place / "link.csv").symlink_to("my.csv")
@@ -127,6 +134,7 @@ def linux(place: Path, environment: dict[str, str]) -> Path:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "output"), TREES)
 def test_no_file_of_a_kernels_tree_is_overwritten(kduel: Kduel, linux: Path, words: str, output: str) -> None:
     said = refused(kduel, linux, *words.split(), "-o", output)
@@ -211,6 +219,7 @@ KEPT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "output"), KEPT)
 def test_what_a_run_keeps_is_not_overwritten(kduel: Kduel, place: Path, words: str, output: str) -> None:
     (place / "link").symlink_to("import")

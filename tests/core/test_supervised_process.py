@@ -58,6 +58,7 @@ def test_processes_of_a_session_come_with_their_parents_first(tmp_path: Path):
     assert list(found) == sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cleaning", "patience"),
     [

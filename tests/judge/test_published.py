@@ -195,6 +195,7 @@ def test_a_difference_names_the_kernel(run: Path, published: Path):
     assert ", :" not in "".join(changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -134,6 +134,7 @@ def test_a_changed_file_is_refused(mirrors: Path, cache: Cache, progress: Heard,
         resolve(spec, cache=cache, progress=progress)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["fedora:42", "opensuse:tumbleweed", "arch:linux", "ubuntu:noble"])
 def test_what_another_key_signed_is_refused(
     mirrors: Path, cache: Cache, progress: Heard, spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

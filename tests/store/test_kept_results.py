@@ -164,6 +164,7 @@ def test_a_boot_that_was_made_again_since_is_no_change(run: Path):
     assert "repeated[0].seconds is 1000000.0, but" in compare_kept(run)[0][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -185,6 +186,7 @@ def test_numbers_of_an_earlier_state_follow_from_its_trials(
     assert said in told and not notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [full_version(), "0.1.0+g0123456789ab"])
 @pytest.mark.parametrize(
     ("change", "said"),

@@ -80,6 +80,7 @@ def test_a_page_that_may_not_be_written_resumes_nothing(start: Start, run: Path)
     assert "resume" not in done.stderr and "--output" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["closed/vmlinuz", "tree:closed/tree"])
 def test_a_kernel_in_a_directory_that_may_not_be_entered_is_no_full_disk(start: Start, tmp_path: Path, kernel: str):
     closed = tmp_path / "closed"
