@@ -57,10 +57,10 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
 
     Nothing where an import or a merged run has none. Judges the run again.
     """
-    path = run / RESULTS
+    path, kept_run = run / RESULTS, RunDir.find(run)
     remedy = f"`kduel report {shlex.quote(str(run))} -f json -o {shlex.quote(str(path))}` writes it again"
     if not path.exists():
-        return result_without_file(RunDir.find(run), remedy)
+        return result_without_file(kept_run, remedy)
     try:
         data = read_whole(path)
         kept = msgspec.json.decode(data, type=dict[str, Any])
@@ -70,9 +70,9 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else visible(error, LONGEST)
         return [f"{RESULTS} cannot be read ({why}); {remedy}"], []
-    lost = missing_parts(kept, RunDir.find(run))
+    lost = missing_parts(kept, kept_run)
     try:
-        earlier = None if lost else earlier_state(kept, RunDir.find(run))
+        earlier = None if lost else earlier_state(kept, kept_run)
         results = judge_run(run, earlier)
     except InputError as error:
         if lost:
@@ -87,7 +87,7 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     if not (found := difference(kept, present)):
         if earlier is None:
             return [], []
-        now = len(RunDir.find(run).names())
+        now = len(kept_run.names())
         return [], [f"{RESULTS} is of the first {len(results.trials)} of now {now} trials; {remedy}"]
     if differing:
         return [f"{RESULTS} is of another run: {differing}; {remedy}"], []

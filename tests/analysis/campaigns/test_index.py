@@ -420,15 +420,20 @@ def test_a_damaged_index_is_called_so_with_what_to_do(tmp_path: Path) -> None:
         assert "Move it away and run `kduel index DIR`" in found.exception.remedy
 
 
+def damage_table(index: Path, table: str) -> None:
+    """Overwrite the first page of a table."""
+    with contextlib.closing(sqlite3.connect(index)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    with index.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xff" * size)
+
+
 def test_damage_that_a_question_meets_is_no_fault_of_the_question(tmp_path: Path) -> None:
     run_of(tmp_path, "first", 10)
     path = indexed(tmp_path)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'run'").fetchone()
-    with path.open("r+b") as stream:
-        stream.seek((page - 1) * size)
-        stream.write(b"\xff" * size)
+    damage_table(path, "run")
     for words in (["runs"], ["--series", "b/time"]):
         found = asked(str(tmp_path), *words).exception
         assert isinstance(found, InputError) and found.message.startswith(f"the index {path} is damaged: ")
@@ -441,12 +446,7 @@ def test_damage_where_an_update_does_not_look_is_told(tmp_path: Path) -> None:
     path = tmp_path / "mine.sqlite"
     words = [str(tmp_path), "-o", str(path)]
     assert CliRunner().invoke(index_command, words).exit_code == 0
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'value'").fetchone()
-    with path.open("r+b") as stream:
-        stream.seek((page - 1) * size)
-        stream.write(b"\xff" * size)
+    damage_table(path, "value")
     found = CliRunner().invoke(index_command, words).exception
     assert isinstance(found, InputError) and found.message.startswith(f"the index {path} is damaged: ")
     assert f"`kduel index DIR -o {path}`" in found.remedy
