@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from terminal import watch
 
 from kduel.analysis.campaigns.history import history
 from kduel.analysis.index import run_query, stamp_of, update
@@ -355,12 +356,13 @@ def test_each_contender_has_a_date_of_its_own(tmp_path: Path) -> None:
     assert run_query(path, "SELECT measured FROM run WHERE path = 'second'").rows == [["2026-02-03"]]
 
 
-def test_a_file_holds_long_texts_whole(tmp_path: Path) -> None:
+def test_long_texts_are_cut_on_a_terminal_only(tmp_path: Path, environment: dict[str, str]) -> None:
     run_of(tmp_path, "first", 5)
     indexed(tmp_path)
     words = [str(tmp_path), "SELECT replace(hex(zeroblob(50)), '0', 'x') AS text, name FROM run"]
-    shown = CliRunner().invoke(query_command, words, catch_exceptions=False)
-    assert "x" * 60 + "... (40 more characters)" in shown.output
+    frames, _, _ = watch(["query", *words], environment, tmp_path, size=(120, 24))
+    assert any("x" * 60 + "... (40 more characters)" in line for line in frames[-1])
+    assert "x" * 100 + "  first" in CliRunner().invoke(query_command, words, catch_exceptions=False).output
     CliRunner().invoke(query_command, [*words, "-o", str(tmp_path / "answer")], catch_exceptions=False)
     assert "x" * 100 + "  first" in (tmp_path / "answer").read_text()
 
