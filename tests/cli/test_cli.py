@@ -276,6 +276,23 @@ def test_an_interruption_amid_the_making_of_a_class_ends_with_the_status_of_one(
     assert ended.returncode == 130
 
 
+def test_an_interruption_that_falls_into_a_finalizer_is_not_lost(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Python prints "Exception ignored in" and goes on: a SIGTERM in 600 had no effect."""
+    (tmp_path / "finalizer.py").write_text(
+        "import os, signal, time\n"
+        "from kduel import cli\n"
+        "class Ending:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        [None for _ in range(1000)]\n"
+        "cli.kduel.main = lambda *_, **__: (Ending() and None, time.sleep(20))\n"
+        "cli.main([])\n"
+    )
+    words = [sys.executable, "-m", "finalizer"]
+    ended = subprocess.run(words, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (130, "kduel: interrupted\n")
+
+
 def test_signals_are_one_interruption_until_a_second_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from kduel.cli import interrupt
 

@@ -173,6 +173,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     interrupt = Interrupt()
     for number in interruptions:
         signal.signal(number, interrupt)
+    sys.unraisablehook = interrupt.raise_again
     if "_KDUEL_COMPLETE" in os.environ:
         importlib.import_module("kduel.cli.completion")  # Completion for bash is ours.
     try:

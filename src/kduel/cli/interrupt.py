@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
 import time
+
+AGAIN = 0.05
+"""Seconds after which a lost interruption is raised again: by then the finalizer that it fell into has ended."""
 
 
 class Interrupt:
@@ -18,6 +25,16 @@ class Interrupt:
         last, self.heard = self.heard, time.monotonic()
         if not last or self.heard - last > 1:
             raise Interruption
+
+    def raise_again(self, lost: sys.UnraisableHookArgs) -> None:
+        """Be `sys.unraisablehook`: Python drops an exception that falls into a finalizer or a callback, and goes on."""
+        if not isinstance(lost.exc_value, Interruption):
+            sys.__unraisablehook__(lost)
+            return
+        self.heard = 0.0
+        repeated = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGTERM))
+        repeated.daemon = True
+        repeated.start()
 
 
 class Interruption(KeyboardInterrupt):
