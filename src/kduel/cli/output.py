@@ -23,13 +23,13 @@ def emit(text: str, output: Path | None = None) -> None:
     that cannot be written."""
     if output is None or output == STDOUT:
         # A terminal would obey control characters in names that others chose; a file or a pipe gets them as they are.
-        click.echo(printable(text) if goes_to_terminal(output) else text, nl=False)
+        click.echo(printable(text) if is_on_terminal(output) else text, nl=False)
         return
     write(output, text.encode("utf-8", errors="backslashreplace"))
 
 
-def goes_to_terminal(output: Path | None) -> bool:
-    """Whether a person sees what is emitted there at once."""
+def is_on_terminal(output: Path | None) -> bool:
+    """Whether what is emitted there appears on a terminal."""
     return output in (None, STDOUT) and sys.stdout.isatty()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.options import NamedPath, Word, format_option, output_option
-from kduel.cli.output import emit, emit_json, goes_to_terminal
+from kduel.cli.output import emit, emit_json, is_on_terminal
 
 LONGEST_SHOWN = 60
 """Characters of a text in a table on a terminal; a file or a pipe has it whole."""
@@ -58,7 +58,7 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
     elif form == "csv":
         emit(as_csv([list(answer.columns), *answer.rows]), output)
     else:
-        emit(as_table(answer.columns, answer.rows, LONGEST_SHOWN if goes_to_terminal(output) else None), output)
+        emit(as_table(answer.columns, answer.rows, LONGEST_SHOWN if is_on_terminal(output) else None), output)
 
 
 def check_json(columns: list[str], rows: list[list[str | int | float | None]]) -> None:

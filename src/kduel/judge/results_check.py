@@ -61,6 +61,8 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     remedy = f"`kduel report {shlex.quote(str(run))} -f json -o {shlex.quote(str(path))}` writes it again"
     if not path.exists():
         return result_without_file(kept_run, remedy)
+    if path.is_dir():
+        remedy = f"remove it; {remedy}"
     try:
         data = read_whole(path)
         kept = msgspec.json.decode(data, type=dict[str, Any])
