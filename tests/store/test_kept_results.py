@@ -76,7 +76,7 @@ def test_results_that_are_none_are_told(kduel, run: Path, data: bytes):
 def test_a_directory_in_place_of_results_is_to_be_removed_first(run: Path):
     (run / RESULTS).unlink()
     (run / RESULTS).mkdir()
-    assert "results.json cannot be read (Is a directory); remove it; `kduel report " in compare_kept(run)[0][0]
+    assert "results.json cannot be read (it is no plain file); remove it; `kduel report " in compare_kept(run)[0][0]
 
 
 @pytest.mark.slow

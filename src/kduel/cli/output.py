@@ -29,7 +29,7 @@ def emit(text: str, output: Path | None = None) -> None:
 
 
 def is_on_terminal(output: Path | None) -> bool:
-    """Whether what is emitted there appears on a terminal."""
+    """True if what is emitted there appears on a terminal."""
     return output in (None, STDOUT) and sys.stdout.isatty()
 
 
