@@ -15,8 +15,8 @@ import pytest
 
 from kduel.core.errors import InputError
 from kduel.judge.evaluate import judge_run
-from kduel.store.documents import Lock, study_of
-from kduel.store.integrity import checked_plan, examine, trials_of
+from kduel.store.documents import FleetRecord, Lock, TrialRecord, study_of
+from kduel.store.integrity import checked_plan, examine, measured_late, missing, trials_of
 from kduel.store.manifest import NAME, changes, run_digests, write_manifest
 from kduel.store.rundir import RESULTS, RunDir
 from kduel.study.plan import make_plan
@@ -235,6 +235,42 @@ def test_a_copied_trial_is_refused_by_every_command(unpack: Callable[[str], Path
 
 
 # Versions.
+
+
+def test_a_trial_that_began_after_later_ones_was_measured_again(unpack: Callable[[str], Path]):
+    """An earlier KDuel filled the place of a trial that was removed."""
+    run = RunDir.open(unpack("qemu"))
+    lock, records = run.lock(), run.records()
+    first, second, third, *_ = records
+    assert (first.block, second.block, third.block) == (1, 1, 2)
+
+    def late(*changed: TrialRecord) -> list[str]:
+        by_id = {record.id: record for record in (*records, *changed)}
+        return [told.partition(" began after ")[0] for told in measured_late(lock, list(by_id.values()))]
+
+    between = second.started[:-6] + "9" + second.started[-6:]  # A later fraction of the same second.
+    assert second.started < between < third.started
+    again = msgspec.structs.replace
+    assert late() == []
+    assert late(again(first, started=between)) == [f"trials/{first.id}"]
+    assert late(again(first, started=between, repeats=1)) == [], "made again at the end of its block"
+    assert late(again(first, started="2999", repeats=1), again(second, started="2999")) == [
+        f"trials/{first.id}, trials/{second.id}"
+    ]
+    assert late(again(first, started="2999", member="another")) == [], (
+        "machines of a fleet do not wait for each other"
+    )
+    lock.machine.exact = True
+    assert late(again(first, started="2999")) == []
+
+
+def test_in_a_fleet_only_later_blocks_tell_that_a_trial_was_removed(unpack: Callable[[str], Path]):
+    """Its controller does not know which trials wait to be made again."""
+    run = RunDir.open(unpack("qemu"))
+    lock, records = run.lock(), run.records()
+    fleet = msgspec.structs.replace(lock, fleet=FleetRecord(kind="local", members=[]))
+    assert missing(lock, records[1:2]) and not missing(fleet, records[1:2])
+    assert missing(fleet, records[1:3]) == [f"trials/{records[0].id} is missing, though later trials are there"]
 
 
 @pytest.mark.slow

@@ -105,6 +105,30 @@ def test_a_run_is_continued_from_anywhere_while_its_kernels_are_the_same(kduel, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", ["resume", "run"])
+def test_a_trial_that_was_removed_is_not_measured_again(kduel, write_study, tmp_path: Path, command: str):
+    """Whoever dislikes a value could draw another."""
+    run, words = tmp_path / "run", ("run", write_study(), "--out", tmp_path / "run")
+    assert kduel(*words).returncode == 0
+    again = ("resume", run) if command == "resume" else words
+    gone, *later = trials(run)
+    copy = gone.rename(tmp_path / "copy")
+    done = kduel(*again)
+    assert done.returncode == 2, done.stderr
+    assert f"trials/{gone.name} is missing, though later trials are there" in done.stderr
+    assert "restore it from a copy" in done.stderr and "another --out" in done.stderr
+    assert trials(run) == later
+    told = " ".join(kduel("report", run).stdout.split())
+    assert "The run was changed afterwards" in told
+
+    copy.rename(gone)
+    shutil.rmtree(later[-1])
+    assert kduel(*again).returncode == 0, "what was not measured yet is measured"
+    assert trials(run) == [gone, *later]
+    assert kduel("verify", run).returncode == 0
+
+
+@pytest.mark.slow
 def test_a_run_is_not_continued_with_other_modules(kduel, place: Path):
     """They are below modules=, and the image is the same."""
     release, modules = "6.0.0", place / "installed/lib/modules/6.0.0"

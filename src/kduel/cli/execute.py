@@ -98,6 +98,7 @@ def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     """The run's directory, and the lock of the run that goes on there. What cannot be is refused here, before anything is
     fetched. Raises InputError, HeldError, HostError."""
     from kduel.store.identity import check_same_study
+    from kduel.store.integrity import check_none_removed
     from kduel.store.run_lock import refuse_second
     from kduel.store.rundir import RunDir, check_free
 
@@ -122,6 +123,7 @@ def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
             check_of_fleet(lock, study, path)
         else:
             check_same_study(lock, study, path)
+        check_none_removed(run, lock)
     if request.fleet or (lock is not None and lock.fleet):
         if request.exact_first:
             raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")

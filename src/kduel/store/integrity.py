@@ -190,18 +190,56 @@ def missing(
     """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
 
     Those that are there and damaged are not missing. An exact machine may have several trials of a block in hand at once,
-    and a trial that was put aside is made again at the end of its block: for these only later blocks count as later.
+    and a trial that was put aside (of a fleet's, it is not known which) is made again at the end of its block: for these
+    only later blocks count as later.
     """
+    by_block = lock.machine.exact or lock.fleet is not None
     there = {record.id for record in records} | damaged
     last: dict[str, tuple[int, int]] = {}
     for record in records:
-        place = record.block, -1 if lock.machine.exact else record.position
+        place = record.block, -1 if by_block else record.position
         last[record.member] = max(place, last.get(record.member, place))
     return [
         f"trials/{trial.id} is missing, though later trials are there"
         for trial in derived_plan(lock)
         if trial.id not in there
         and (trial.block, math.inf if trial.id in put_aside else trial.position) < last.get(trial.host, (0, 0))
+    ]
+
+
+def check_none_removed(run: RunDir, lock: Lock) -> None:
+    """Raises InputError where a trial was removed from a run that is to go on: it would be measured again, and whoever
+    dislikes a value could draw another. On an exact machine a repetition gives the same."""
+    put_aside = {record.id for _, record in run.put_asides()}
+    if not lock.machine.exact and (found := missing(lock, trials_of(run, lock), put_aside=put_aside)):
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise InputError(
+            f"{run.path}: {found[0]}{more}",
+            "A trial that was removed is not measured again: restore it from a copy of the run, or measure in another "
+            "directory: `kduel run` with another --out.",
+        )
+
+
+def measured_late(lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """The trials that began after one that the plan has later on the same machine, in a sentence. One that was put aside is
+    made again at the end of its block; an exact machine has several in hand at once."""
+
+    def turn_of(record: TrialRecord) -> tuple[int, float, str]:
+        return record.block, math.inf if record.repeats else record.position, record.started
+
+    late = []
+    soonest: dict[str, str] = {}
+    timed = [] if lock.machine.exact else [record for record in records if record.started]
+    for record in sorted(timed, key=turn_of, reverse=True):
+        soonest[record.member] = min(record.started, soonest.get(record.member, record.started))
+        if record.started > soonest[record.member]:
+            late.append(f"trials/{record.id}")
+    if not late:
+        return []
+    names, more = sorted(late)[:MOST_NAMED], len(late) - MOST_NAMED
+    return [
+        f"{', '.join(names)}{f' and {more} more trials' if more > 0 else ''} began after trials that the plan has later: "
+        "removed and measured again, or the host's clock was set back"
     ]
 
 
@@ -222,6 +260,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         found.append(error.message)
         put_asides = []
     found += missing(lock, records, damaged, {record.id for _, record in put_asides})
+    found += measured_late(lock, records)
     found += foreign_part(run, lock)
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}

@@ -292,7 +292,7 @@ class Controller:
         if damage := changes(directory, self.digests):
             raise InputError(
                 f"{directory} did not arrive completely: {damage[0][0]} was {damage[0][1]}",
-                "Remove it; `kduel resume` runs it again.",
+                f"Remove it and what {name} has made after it; `kduel resume` makes them again.",
             )
         staged = self.run.stage()
         with as_disk_error(self.run.trials):
