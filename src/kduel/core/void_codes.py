@@ -168,6 +168,10 @@ VOID_CODES: tuple[VoidCode, ...] = (
 WHOSE = {one.code: one.whose for one in VOID_CODES}
 
 
+HOPELESS = 2
+"""So many void trials at the start of a contender, and none that is good: it cannot be measured."""
+
+
 def may_be_contenders(void: Void | None) -> bool:
     """True if a trial is void by what may be its contender's own fault. Only then does it count against the contender;
     a code that is not known here may be."""

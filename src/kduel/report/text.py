@@ -82,7 +82,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     from rich.text import Text
 
     out, console = page(width, colour)
-    said = digest(results)
+    said = digest(results, run or "RUN")
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
     if results.exact is not None and said.exact is not None:

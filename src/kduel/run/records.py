@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Container
 
 from kduel.core.experiment import LEFT_OUT, Void
-from kduel.core.void_codes import may_be_contenders
+from kduel.core.void_codes import HOPELESS, may_be_contenders
 from kduel.run.repeat import Boot
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import checked_plan, trials_of
 from kduel.store.rundir import RunDir
-
-HOPELESS = 2
-"""So many void trials at the start of a contender, and none that is good: it cannot be measured."""
 
 
 class Records:

@@ -10,6 +10,7 @@ from kduel.core.metric_results import SHARED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
+from kduel.judge.verdict.unfinished import find_unfinished
 
 SAME = ("equivalent", "equal")
 CONDITIONS = "conditions that should not matter"
@@ -66,6 +67,7 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         results.study.delta,
         virtual=results.machine.exact,
         fewest=(rule if primary else rule.for_exploring()).fewest,
+        waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
     )
     return said + disagreement(primary or mine, kind)
 
@@ -79,9 +81,10 @@ def headline(
     *,
     virtual: bool = False,
     fewest: int = 1,
+    waits: str = "",
 ) -> str:
     """The sentence on which one is faster, without a number too many. `virtual`: by a clock that counts instructions;
-    `fewest`: how many pairs a verdict takes."""
+    `fewest`: how many pairs a verdict takes; `waits`: clause on the analysis that is still to come."""
     if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
     if all(m.by_harness for m in metrics if m.n):
@@ -132,15 +135,24 @@ def headline(
         return f"None of {total} differs robustly between {contender} and {baseline}: {open_ones(metrics)}"
     if any(m.contradicted for m in metrics):
         return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
-    return f"Undecided: {undecided_text(metrics, baseline, contender, fewest)}{former_verdicts(metrics)}"
+    return f"Undecided: {undecided_text(metrics, baseline, contender, fewest, waits)}{former_verdicts(metrics)}"
 
 
-def undecided_text(metrics: Sequence[MetricResult], baseline: str, contender: str, fewest: int) -> str:
+def undecided_text(
+    metrics: Sequence[MetricResult], baseline: str, contender: str, fewest: int, waits: str = ""
+) -> str:
     """Clause on why nothing is decided: too little was measured, or enough for a verdict, and no difference was seen."""
     if all(m.n < fewest and m.scale != "exact" for m in metrics):
         return f"too few trials for a verdict on {contender} against {baseline}"
-    if any(excludes_zero(m) for m in metrics):
-        return f"the requirements of a verdict on {contender} against {baseline} are not met"
+    if shown := [m for m in metrics if excludes_zero(m)]:
+        about = f"a verdict on {contender} against {baseline}"
+        if waits:
+            return f"no {about[2:]} yet: {waits}"
+        if all(m.withheld for m in shown):
+            return f"missing values forbid {about}"
+        if all(m.confounded for m in shown):
+            return f"the order of the trials cannot be told from the kernels, which forbids {about}"
+        return f"the requirements of {about} are not met"
     return f"this run cannot distinguish {contender} from {baseline}"
 
 

@@ -10,6 +10,7 @@ from kduel.core.metric_results import COUNTS
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
+from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report.content.host import host_line
 
 ONCE = (
@@ -30,6 +31,8 @@ def run_facts(results: Results) -> list[str]:
     blocks, trials = len(results.blocks), len(results.trials)
     # What was imported has trials that nothing pairs: its caveats and tables say how many.
     facts = [plural(blocks, "block")] if blocks and not results.study.imported else []
+    if unfinished := find_unfinished(results):
+        facts = [unfinished.blocks]
     if trials:
         facts.append(plural(trials, "trial"))
     words = (results.machine.kind, results.machine.facts.get("accelerator"))
@@ -82,8 +85,8 @@ def trial_word(results: Results) -> str:
     return "clean build" if results.machine.kind == "build" else "boot"
 
 
-def caveats(results: Results) -> list[str]:
-    """Sentences that the reader must know before any verdict."""
+def caveats(results: Results, run: str = "RUN") -> list[str]:
+    """Sentences that the reader must know before any verdict. `run` is the directory as the user may type it."""
     said = []
     if results.machine.timing_warning:
         said.append(visible(results.machine.timing_warning))
@@ -107,15 +110,24 @@ def caveats(results: Results) -> list[str]:
         said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")
         if status == "partial":
             said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
-    return [*said, *repetitions(results), *unfinished_sentence(results)]
+    return [*said, *repetitions(results), *unfinished_sentences(results, run)]
 
 
-def unfinished_sentence(results: Results) -> list[str]:
-    """The blocks in which not every contender has been run yet, in a sentence: the run was interrupted, or continues."""
+def unfinished_sentences(results: Results, run: str) -> list[str]:
+    """Sentences on a run that was interrupted, or continues: the part of its plan that is there, and incomplete blocks."""
     if results.study.imported:
         return []
     if not results.trials:
-        return ["No trial has ended yet; kduel resume RUN continues an interrupted run."]
+        return [f"No trial has ended yet; kduel resume {run} continues an interrupted run."]
+    said = []
+    if unfinished := find_unfinished(results):
+        are = "is" if unfinished.complete == 1 else "are"
+        said = [f"The run is not finished: {unfinished.blocks} {are} complete; kduel resume {run} continues it."]
+    return [*said, *incomplete_blocks_sentence(results)]
+
+
+def incomplete_blocks_sentence(results: Results) -> list[str]:
+    """The blocks in which not every contender has been run yet, in a sentence."""
     names = {contender.name for contender in results.contenders}
     run: dict[tuple[str, int], set[str]] = {}
     for trial in results.trials:
@@ -130,8 +142,7 @@ def unfinished_sentence(results: Results) -> list[str]:
     else:
         numbers = ", ".join(map(str, sorted(lacking)))
         said = f"Blocks {numbers} are not complete: each lacks the trial of a contender."
-    resume = "" if results.study.parts else "; kduel resume RUN continues an interrupted run"
-    return [f"{said} Contenders are compared only in blocks that have both{resume}."]
+    return [f"{said} Contenders are compared only in blocks that have both."]
 
 
 def repetitions(results: Results) -> list[str]:

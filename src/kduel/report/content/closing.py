@@ -35,7 +35,7 @@ FEWEST_ROWS = 4
 
 def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     """At most `height` lines of `width` columns. `run` is the directory as the user may type it."""
-    said = digest(results)
+    said = digest(results, run)
     title = " · ".join([said.title, *said.facts])
     lines: list[Line] = [[(clip(title, width), "dim")]]
     for comparison in said.comparisons[: max(1, height // 8)]:

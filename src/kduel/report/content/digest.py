@@ -135,19 +135,19 @@ def unit_and_side(metric: MetricResult) -> str:
     return ", ".join(filter(None, (visible(metric.unit, 40), side_words(metric))))
 
 
-def digest(results: Results) -> Digest:
-    """The digest of a run."""
-    notes = number_notes(results)
+def digest(results: Results, run: str = "RUN") -> Digest:
+    """The digest of a run. `run` is its directory as the user may type it, where that is known."""
+    notes = number_notes(results, run)
     return Digest(
         title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
         measured=provenance(results),
-        own_caveats=caveats(results),
+        own_caveats=caveats(results, run),
         comparisons=[of_factors(group, notes, results) for group in factor_groups(results)]
         or [compare(results, notes, *pair) for pair in compared_pairs(results)],
         notes=notes,
-        exact=digest(results.exact) if results.exact is not None else None,
+        exact=digest(results.exact, run) if results.exact is not None else None,
         second="Counted on several CPUs" if results.machine.exact else "Timed",
     )
 

@@ -79,6 +79,8 @@ class Notes(Struct, kw_only=True):
 
     notes: list[Note]
     marks: dict[int, list[int]]
+    run: str
+    """The run's directory as the user may type it."""
 
     @property
     def important(self) -> list[Note]:
@@ -99,7 +101,7 @@ class Notes(Struct, kw_only=True):
         counted = (
             f"{more} more {'finding' if more == 1 else 'findings'}" if more else "Every metric of these findings"
         )
-        return f"{counted}: kduel report RUN --all-findings"
+        return f"{counted}: kduel report {self.run} --all-findings"
 
     def chosen(self, all_findings: bool) -> list[tuple[str, str]]:
         """(number, sentence) of the most important notes, or of all, each followed by its details without a number."""
@@ -136,7 +138,7 @@ def few(names: list[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
-def number_notes(results: Results) -> Notes:
+def number_notes(results: Results, run: str = "RUN") -> Notes:
     """The findings by cause, the weightiest cause first: what touches a primary metric or the run counts double."""
     causes: dict[str, list[NoteEntry]] = {}
     touched: dict[str, list[MetricResult]] = {}
@@ -163,7 +165,7 @@ def number_notes(results: Results) -> Notes:
         )
         for number, cause in enumerate(order, 1)
     ]
-    return Notes(notes=notes, marks=marks)
+    return Notes(notes=notes, marks=marks, run=run)
 
 
 def cause_of(warning: Warning_) -> str:

@@ -8,6 +8,7 @@ from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
+from kduel.judge.verdict.unfinished import find_unfinished
 
 WORTH_ADDING = 2.0
 """So many times the blocks of the run are a way to a verdict; beyond that something else has to change."""
@@ -28,14 +29,16 @@ def advice(metric: MetricResult) -> str:
     return parts.advice if parts is not None and parts.slices > 1 else ""
 
 
-def reason(metric: MetricResult, delta: float | None, fewest: int) -> str:
-    """Clause on why it is undecided and what would help."""
+def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = "") -> str:
+    """Clause on why it is undecided and what would help. `waits`: clause on the analysis that is still to come."""
     if metric.beyond and (metric.withheld or not metric.n):
         return beyond_histogram.PLUGIN.undecided
     if metric.n == 0:
         return (
             "no block gave a value for both contenders: continue the run, or read why trials are void or steps failed"
         )
+    if waits and not metric.withheld:
+        return f"{waits}: continue the run"
     if metric.n == 1:
         return "each contender was measured once: measure more"
     if metric.withheld:
@@ -67,7 +70,10 @@ def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[M
     """The undecided metrics of a run by their reason, the most frequent reason first."""
     found: dict[str, list[MetricResult]] = {}
     rule = gating_rule(results)
+    unfinished = find_unfinished(results)
     for metric in metrics:
-        fewest = (rule if metric.role == "primary" else rule.for_exploring()).fewest
-        found.setdefault(reason(metric, results.study.delta, fewest), []).append(metric)
+        primary = metric.role == "primary"
+        fewest = (rule if primary else rule.for_exploring()).fewest
+        waits = unfinished.waits if primary and unfinished else ""
+        found.setdefault(reason(metric, results.study.delta, fewest, waits), []).append(metric)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))

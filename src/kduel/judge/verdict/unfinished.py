@@ -1,0 +1,68 @@
+"""The part of its plan that a run has which its own stopping rule has not ended, by its results."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from kduel.core.results import Results
+from kduel.core.text import plural
+from kduel.core.void_codes import HOPELESS, may_be_contenders
+from kduel.judge.verdict.rule import planned_rule
+
+ENDED_BY = frozenset({"futile", "machine-out"})
+"""Findings of a run that may have ended before its plan: nothing could be decided any more, or a machine's blocks are lost."""
+
+
+class PlanProgress(Struct, frozen=True):
+    """The part of its plan that an unfinished run has."""
+
+    complete: int
+    planned: int
+    fixed: bool
+    look: int
+    """The number of blocks at the next analysis."""
+
+    @property
+    def blocks(self) -> str:
+        """`4 of 5 blocks`, or `4 of up to 20 blocks`."""
+        return f"{self.complete} of {'' if self.fixed else 'up to '}{plural(self.planned, 'block')}"
+
+    @property
+    def waits(self) -> str:
+        """Clause on the analysis that is still to come, where no verdict can be before it; else empty."""
+        if self.complete == self.look:
+            return ""
+        which = "only" if self.fixed else "next"
+        there = f"{self.complete} {'is' if self.complete == 1 else 'are'} complete"
+        return f"the {which} analysis comes after {plural(self.look, 'block')}, and {there}"
+
+
+def find_unfinished(results: Results) -> PlanProgress | None:
+    """The part of its plan that a run has; None for one that has ended: by its last block, by its verdicts, or as it could not go on; and where that cannot be
+    known, as of an import and of merged runs."""
+    study = results.study
+    if study.imported or study.parts or not results.trials:
+        return None
+    names = [contender.name for contender in results.contenders]
+    by_block = Counter(trial.block for trial in results.trials)
+    complete = sum(count >= len(names) for count in by_block.values())
+    rule = planned_rule(study)
+    if complete >= rule.max_blocks:
+        return None
+    good = {trial.contender for trial in results.trials if trial.status != "void"}
+    void = Counter(trial.contender for trial in results.trials if may_be_contenders(trial.void))
+    out = {name for name, count in void.items() if name not in good and count >= min(HOPELESS, rule.max_blocks)}
+    if names[0] in out or len(names) - len(out) < 2:
+        return None
+    if study.fixed is None:
+        if not ENDED_BY.isdisjoint(warning.code for warning in results.warnings):
+            return None
+        primary = [metric for metric in results.gating if metric.role == "primary" and metric.contender not in out]
+        if complete and (all(metric.decided for metric in primary) if primary else results.machine.exact):
+            return None
+    elif any(warning.code == "machine-out" for warning in results.warnings):
+        return None
+    look = next(look for look in rule.looks() if look >= complete)
+    return PlanProgress(complete=complete, planned=rule.max_blocks, fixed=study.fixed is not None, look=look)

@@ -1,0 +1,89 @@
+"""A run that its own stopping rule has not ended says so, and what is still to come is no reason to be undecided."""
+
+from __future__ import annotations
+
+import pytest
+from examples import Results, simulated
+
+from kduel.core.experiment import Void
+from kduel.judge.verdict.headline import headline_of
+from kduel.judge.verdict.unfinished import find_unfinished
+from kduel.report import report_format
+from kduel.report.content.digest import digest
+from kduel.report.content.undecided import by_reason
+
+
+def interrupted(fixed: int | None, most: int = 20, blocks: int = 4) -> Results:
+    """A run of so many whole blocks, of which every primary metric is undecided though its interval excludes 0."""
+    results = simulated(blocks=blocks, metrics=2)
+    results.study.fixed, results.study.max = fixed, most
+    for metric in results.metrics:
+        metric.role, metric.verdict, metric.n, metric.effect_pct = "primary", "undecided", blocks, 17.9
+        metric.scale, metric.ci_low_pct, metric.ci_high_pct, metric.warnings = "ratio", 15.4, 20.5, []
+    results.warnings = []
+    return results
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "summary", "mail", "html", "latex"])
+def test_every_text_format_tells_that_the_last_block_is_lacking(form: str) -> None:
+    """Whole blocks looked like a whole run."""
+    told = " ".join(report_format(form).render(interrupted(5)).split())
+    assert "4 of 5 blocks" in told and "The run is not finished" in told and "kduel resume RUN" in told
+    assert "not finished" not in report_format(form).render(interrupted(4))
+
+
+def test_a_run_ends_by_its_own_rule() -> None:
+    results = interrupted(None)
+    found = find_unfinished(results)
+    assert found is not None and found.blocks == "4 of up to 20 blocks"
+    results.metrics[0].verdict = "faster"
+    assert find_unfinished(results) is not None
+    results.metrics[1].verdict = "equivalent"
+    assert find_unfinished(results) is None, "all is decided"
+    results.study.fixed = 6
+    assert find_unfinished(results) is not None, "a fixed number of blocks is made whole"
+    assert find_unfinished(interrupted(None, most=4)) is None
+    imported = interrupted(6)
+    imported.study.imported = True
+    assert find_unfinished(imported) is None
+
+
+def test_a_run_with_a_contender_that_cannot_be_measured_has_ended() -> None:
+    results = interrupted(6)
+    for trial in results.trials:
+        if trial.contender == results.contenders[1].name:
+            trial.status, trial.void = "void", Void("oops", "it crashed")
+    assert find_unfinished(results) is None
+    for trial in results.trials:
+        if trial.void:
+            trial.void = Void("host-disturbed", "other work")
+    assert find_unfinished(results) is not None, "that is not its fault"
+
+
+def test_before_the_only_analysis_the_reason_is_that_it_is_still_to_come() -> None:
+    """It was called too short at this spread."""
+    why = "the only analysis comes after 8 blocks, and 6 are complete"
+    results = interrupted(8, blocks=6)
+    names = [contender.name for contender in results.contenders]
+    assert headline_of(results, *names).endswith(f" yet: {why}")
+    assert list(by_reason(results.metrics, results)) == [f"{why}: continue the run"]
+    assert any(f"The reason: {why}" in said for said in digest(results).comparisons[0].cannot)
+    results.metrics[0].role = "exploratory"
+    assert len(by_reason(results.metrics, results)) == 2, "hints wait for no analysis"
+    assert not any("analysis" in why for why in by_reason(interrupted(6, blocks=6).metrics, interrupted(6, blocks=6)))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "said"),
+    [
+        ({"withheld": "trials are missing"}, "missing values forbid a verdict on "),
+        ({"confounded": True}, "the order of the trials cannot be told from the kernels"),
+        ({}, "the requirements of a verdict on "),
+    ],
+)
+def test_the_headline_names_the_requirement_that_is_not_met(flaw: dict[str, object], said: str) -> None:
+    results = interrupted(8, blocks=8)
+    for metric in results.metrics:
+        for name, value in flaw.items():
+            setattr(metric, name, value)
+    assert headline_of(results, *(one.name for one in results.contenders)).startswith(f"Undecided: {said}")
