@@ -221,18 +221,17 @@ def check_none_removed(run: RunDir, lock: Lock) -> None:
 
 
 def measured_late(lock: Lock, records: list[TrialRecord]) -> list[str]:
-    """The trials that began after one that the plan has later on the same machine, in a sentence. One that was put aside is
-    made again at the end of its block; an exact machine has several in hand at once."""
+    """The trials that began after one that the plan has later, in a sentence. One that was put aside is made again at the end of
+    its block; an exact machine has several in hand at once; and a machine of a fleet makes a block that another one lost."""
 
     def turn_of(record: TrialRecord) -> tuple[int, float, str]:
         return record.block, math.inf if record.repeats else record.position, record.started
 
-    late = []
-    soonest: dict[str, str] = {}
-    timed = [] if lock.machine.exact else [record for record in records if record.started]
-    for record in sorted(timed, key=turn_of, reverse=True):
-        soonest[record.member] = min(record.started, soonest.get(record.member, record.started))
-        if record.started > soonest[record.member]:
+    in_order = not lock.machine.exact and lock.fleet is None
+    late, soonest = [], ""
+    for record in sorted((one for one in records if in_order and one.started), key=turn_of, reverse=True):
+        soonest = min(record.started, soonest or record.started)
+        if record.started > soonest:
             late.append(f"trials/{record.id}")
     if not late:
         return []
