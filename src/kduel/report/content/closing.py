@@ -99,7 +99,8 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     undecided = [m for m in gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
     if undecided:
         why, those = next(iter(by_reason(undecided, results).items()))
-        sentences.append((f"{plural(len(those), 'metric')} undecided: {why}.", ""))
+        which = f", {len(those)} of them as" if len(those) < len(undecided) else ":"
+        sentences.append((f"{plural(len(undecided), 'metric')} undecided{which} {why}.", ""))
     if is_counted(results) and (step := next_command(results, run))[1]:
         sentences.append(step)
     # The report of counts shows those that add something.
