@@ -33,6 +33,14 @@ def test_clean_data_are_left_in_peace() -> None:
     assert results.metrics[0].warnings == [] and results.warnings == []
 
 
+def test_a_maximum_is_a_hint_and_no_number_of_blocks_decides_it() -> None:
+    short = noise(6), noise(6, seed=8)
+    hint, other = (linted(table(*short, primary=False, statistic=what)).metrics[0] for what in ("max", "p99"))
+    assert other.blocks_more and "would decide it" in other.told
+    assert hint.blocks_more is None and "would decide it" not in hint.told
+    assert linted(table(*short, statistic="max")).metrics[0].blocks_more, "a study may declare it primary"
+
+
 class TestFixedByHarness:
     def test_a_declared_limit_is_noticed_within_half_a_per_cent(self) -> None:
         found = said(table(OLD, NEW, fixed_at=1004.0))
@@ -51,6 +59,16 @@ class TestFixedByHarness:
     def test_other_values_are_left_in_peace(self, level: float, unit: str, cv: float) -> None:
         arms = noise(10, level, cv), noise(10, level, cv, seed=9)
         assert "fixed-by-harness" not in said(table(*arms, unit=unit, better="lower"))
+
+    def test_no_number_of_blocks_is_said_to_decide_it(self) -> None:
+        """It is not judged; beside that stood: about 5 more blocks would decide it."""
+        short = noise(6), noise(6, seed=8)
+        (judged,) = linted(table(*short)).metrics
+        assert judged.verdict == "undecided" and judged.blocks_more and "would decide it" in judged.told
+        (fixed,) = linted(table(*short, fixed_at=1000.0)).metrics
+        assert fixed.blocks_more is None
+        assert fixed.told.startswith("Not judged, as it is set by the benchmark itself: ")
+        assert "ndecided" not in fixed.told and "would decide it" not in fixed.told
 
     def test_a_limit_in_one_arm_only_is_no_limit(self) -> None:
         assert "fixed-by-harness" not in said(table(noise(10, 10.0, 0.001), noise(10, 10.6, 0.001), unit="s"))

@@ -11,6 +11,7 @@ from kduel.core.samples import Samples
 from kduel.judge.lint.case import cases
 from kduel.judge.lint.confounds import Environment, declared_by, differences
 from kduel.judge.lint.finding import catalogue
+from kduel.judge.verdict.wording import not_judged_text
 
 
 def examine(
@@ -30,6 +31,8 @@ def examine(
             if finding.check is not None and not (counted and finding.noise):
                 seen = case.with_levelled_machines if finding.levelled else case
                 case.result.warnings.extend(map(finding.warning, finding.check(seen)))
+        if case.result.by_harness:
+            case.result.blocks_more, case.result.told = None, not_judged_text(case.result)
     results.differences = differences(environments, declared_by(contenders, declared))
     results.warnings.extend(findings_of_run(results, samples))
 

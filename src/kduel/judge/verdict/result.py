@@ -126,7 +126,7 @@ def build(
         contradicted=finding.contradicted,
         withheld=finding.withheld,
         confounded=finding.confounded,
-        blocks_more=finding.more,
+        blocks_more=None if metric.statistic == "max" and not table.primary else finding.more,
         mde_pct=finite_or_none(100 * np.expm1(min(least, 700))) if ratio and least is not None else None,
         unseen_mode_pct=unseen_mode_pct(n) if same and finding.level is not None else None,
         q_value=finding.q_value,

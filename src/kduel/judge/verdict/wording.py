@@ -13,7 +13,7 @@ from kduel.core.format import (
     share_text,
     spread_text,
 )
-from kduel.core.metric_results import MachinesResult, MetricResult
+from kduel.core.metric_results import NOT_JUDGED, SET_BY_HARNESS, MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule
@@ -45,6 +45,12 @@ def verdict_text(result: MetricResult, rule: Rule, blocks: int) -> str:
     if result.role == "exploratory" and result.q_value is not None:
         sentences.append(f"Exploratory: q = {result.q_value:.2g} over all exploratory metrics.")
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def not_judged_text(result: MetricResult) -> str:
+    """Sentence on what the benchmark's settings determine: no number of blocks would make it a verdict."""
+    seen = f": {effect_in_words(result)}" if result.n else ""
+    return f"{NOT_JUDGED.capitalize()}, as it is {SET_BY_HARNESS}{seen}."
 
 
 def about_machines(result: MetricResult) -> str:
