@@ -41,8 +41,9 @@ def test_interval_and_what_is_left():
     assert line(metric(decided=True)) == "b/m −1.00 to +2.00 % (faster)"
 
 
-def test_an_interval_without_bound_is_none():
-    assert "no interval yet" in line(metric(low=-100.0, high=5e144))
+def test_a_wide_interval_is_shown_and_one_without_bounds_is_none():
+    assert "−100 to over +10,000 %" in line(metric(low=-100.0, high=5e144))
+    assert "−95 to +2,680 %" in line(metric(low=-95.0, high=2680.0)), "as the report shows it"
     assert "no interval yet" in line(metric(low=None, high=None))
 
 

@@ -19,6 +19,7 @@ from kduel.core.format import (
     decimals,
     effect,
     effect_numbers,
+    interval_text,
     plain_number,
     relative_pct,
     signed_number,
@@ -41,8 +42,6 @@ out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
 LEAST_PCT = -100.0
 """No change of a ratio is below it, so that no axis begins below it."""
-TOO_WIDE_PCT = 1000.0
-"""The interval of two blocks may go from nothing to any power of ten."""
 NICE = (1, 1.5, 2, 3, 5, 10)
 
 
@@ -245,15 +244,17 @@ NO_INTERVAL = "no interval yet"
 
 
 def interval_words(metric: MetricResult) -> str:
-    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or uninformative ones."""
+    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds."""
     value, low, high, unit = effect_numbers(metric)
     if metric.scale == "exact" and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
         low, high = metric.ci_low_pct, metric.ci_high_pct
         return (
             f"{signed_number(low, 2)} %" if low == high else f"{signed_number(low, 2)} to {signed_number(high, 2)} %"
         )
-    if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
+    if value is None or low is None or high is None:
         return NO_INTERVAL
+    if unit == "%" and high > FARTHEST_PCT:
+        return interval_text(metric)
     if low == high:
         return effect(metric)
     places = 0 if metric.scale == "exact" else 2
