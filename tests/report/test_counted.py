@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 from examples import exact
@@ -377,6 +378,17 @@ def test_a_command_is_never_folded_for_it_is_to_be_pasted() -> None:
         assert any(line.strip() == f"kduel explain {run} -b pipe" for line in lines_)
     assert any(line.endswith(f"kduel report {run}") for line in lines_)
     assert not any("exploratory" in line for line in lines_), "the report lists those that add something"
+
+
+def test_a_command_has_names_as_a_shell_takes_them() -> None:
+    """A contender is called by its kernel and its command line."""
+    found = results()
+    for metric in found.metrics:
+        metric.contender = "debian-6.12-cloud mitigations=off"
+    found.metrics.append(structs.replace(found.metrics[0], contender="another", below_delta=True))
+    _, command = next_command(found, "'my run'")
+    named = ["-b", "pipe", "--contender", "debian-6.12-cloud mitigations=off"]
+    assert shlex.split(command) == ["kduel", "explain", "my run", *named]
 
 
 def test_what_was_counted_once_has_no_range_and_says_so() -> None:

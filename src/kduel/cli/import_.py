@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,7 @@ def command(
     for reason in record.skipped:
         click.echo(printable(f"Left out: {reason}"), err=True)
     click.echo("Not interleaved, not randomised, environment unknown: the report repeats this with every verdict.")
-    click.echo(f"Go on with: kduel report {out}")
+    click.echo(f"Go on with: kduel report {shlex.quote(str(out))}")
 
 
 def read_source(text: str) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from importlib import resources
 from pathlib import Path
 
@@ -35,4 +36,4 @@ def command(file: Path, schema: bool) -> None:
 
     check_output(file, "FILE", click.get_current_context(), is_file=True)
     write(file, text.encode())
-    click.echo(f"Edit it, then: kduel run {file}")
+    click.echo(f"Edit it, then: kduel run {shlex.quote(str(file))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -35,8 +36,9 @@ def install(run: Path) -> None:
     if not is_run(run):
         check_free(run)
     path = carry_out(run)
-    click.echo(f"installed {path}: after each boot of this machine it runs `kduel resume {run.absolute()}`.")
-    click.echo(f"Begin with: kduel run STUDY.toml --machine local:boot=grub-reboot --out {run.absolute()}")
+    typed = shlex.quote(str(run.absolute()))
+    click.echo(f"installed {path}: after each boot of this machine it runs `kduel resume {typed}`.")
+    click.echo(f"Begin with: kduel run STUDY.toml --machine local:boot=grub-reboot --out {typed}")
     click.echo("Its messages: journalctl -u kduel-resume. Remove it: kduel local remove")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -62,4 +63,4 @@ def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> Non
     click.echo(f"{out}: {plural(len(record.parts), 'run')} of {plural(count, 'machine')}")
     for part in record.parts:
         click.echo(f"  {part.name} on {visible(', '.join(places[part.name]))}")
-    click.echo(f"Report: kduel report {out}")
+    click.echo(f"Report: kduel report {shlex.quote(str(out))}")

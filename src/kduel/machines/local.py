@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Unpack
@@ -111,11 +112,11 @@ class LocalMachine(RealMachine):
         Raises HostError where nothing would go on after the reboot.
         """
         if self.reboots and (run := installed_for()) not in trial.into.absolute().parents:
+            typed = shlex.quote(str(trial.into.parent.parent))
             raise HostError(
                 "this study reboots this very machine, and no unit continues it afterwards"
                 + (f" (the one that is installed is for {run})" if run else ""),
-                f"Install it: kduel local install {trial.into.parent.parent}. Then: kduel resume "
-                f"{trial.into.parent.parent}. `kduel local remove` removes it.",
+                f"Install it: kduel local install {typed}. Then: kduel resume {typed}. `kduel local remove` removes it.",
             )
         return super().boot(trial)
 

@@ -5,6 +5,7 @@ Nothing here knows what the trials decide.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -64,7 +65,7 @@ class Trials:
         resume: str = "",
     ) -> None:
         self.run, self.progress, self.boot_started, self.covariates = run, progress, boot_started, covariates
-        self.resume = resume or f"`kduel resume {run.path}`"
+        self.resume = resume or f"`kduel resume {shlex.quote(str(run.path))}`"
         self.kept = list(past)
         self.repeats = Repeats(run, disturbance, planned)
         self.quiet = QuietHostWait(disturbance, progress)

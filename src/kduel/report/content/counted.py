@@ -5,6 +5,7 @@ What holds under every condition comes first, by subsystem; then what is the sam
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -258,12 +259,15 @@ def style(metric: MetricResult) -> str:
 
 def next_command(results: Results, run: str) -> tuple[str, str]:
     """A sentence, and what to type to see where the largest robust difference comes from: of an operation, as the boot takes minutes and much
-    memory; both empty where there is none."""
+    memory; both empty where there is none. `run` is the directory as the user may type it."""
     found = [m for m in results.metrics if m.role == "primary" and m.more_or_fewer and not m.below_delta]
     if not found or results.study.imported:
         return "", ""
     largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
     sentence = OF_BOOT if largest.metric == BOOT else LARGEST
-    of = f" --contender {largest.contender}" if len({m.contender for m in results.metrics}) > 1 else ""
-    way = " --sharing" if is_sharing(results) else ""
-    return sentence, f"kduel explain {run} -b {largest.benchmark}{of}{way}"
+    words = ["-b", largest.benchmark]
+    if len({m.contender for m in results.metrics}) > 1:
+        words += ["--contender", largest.contender]
+    if is_sharing(results):
+        words.append("--sharing")
+    return sentence, f"kduel explain {run} {shlex.join(words)}"

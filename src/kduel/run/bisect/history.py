@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -135,7 +136,7 @@ def _unrelated_error(tree: Path, good: str, bad: str, old: str, new: str, *, sha
     if _is_ancestor(tree, new, old):
         return InputError(
             f"{bad} is older than {good}: the ends are swapped",
-            f"Give the older commit first: kduel bisect {bad} {good}. A change for the better is found as well.",
+            f"Give the older commit first: {shlex.join(['kduel', 'bisect', bad, good])}. A change for the better is found as well.",
         )
     if shallow:
         return InputError(
@@ -148,7 +149,7 @@ def _unrelated_error(tree: Path, good: str, bad: str, old: str, new: str, *, sha
     return InputError(
         f"{good} is not an ancestor of {bad}: they are on different branches",
         f"Compare {good} with the commit where the branches part, {base[:12]}, and search from there: "
-        f"kduel bisect {base[:12]} {bad}.",
+        f"{shlex.join(['kduel', 'bisect', base[:12], bad])}.",
     )
 
 

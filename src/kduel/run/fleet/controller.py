@@ -8,6 +8,7 @@ killed goes on from there.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 from datetime import UTC, datetime
@@ -234,7 +235,7 @@ class Controller:
         """Raises HostError: no machine makes progress, which may be the network's fault and not theirs."""
         raise HostError(
             f"no machine of the fleet makes progress. {message}",
-            f"Nothing is lost: repair it, then `kduel resume {self.run.path}` continues.",
+            f"Nothing is lost: repair it, then `kduel resume {shlex.quote(str(self.run.path))}` continues.",
         )
 
     def quarantine(self) -> None:
