@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from examples import ALL, hostile, published, simulated
 
 from kduel.core.metric_results import MetricResult
 from kduel.core.slices import SliceValue
+from kduel.core.tail_results import TailResult
 from kduel.core.text import visible
 from kduel.report import report_format
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
+from kduel.report.plots.tails import survival_chart, tail_of
 from kduel.report.plots.trials import SliceDot, summarize_slices
 
 
@@ -204,3 +207,22 @@ def test_a_page_is_the_same_whatever_was_made_before() -> None:
     first = report_format("html").render(results)
     assert 'id="axis1"' in first
     assert report_format("html").render(results) == first
+
+
+def test_the_curve_of_a_tail_reaches_its_largest_measurement_at_the_last_height() -> None:
+    """The largest of all orders the contenders: in the second, which ends further left without it."""
+    first = tail("a", 44_634, [(1_000, 0.5), (30_000, 0.02), (40_000, 0.01)])
+    second = tail("b", 70_344, [(1_000, 0.5), (31_093, 0.02), (33_947, 0.01)])
+    assert tail_of(first)[-2:] == [(40_000, 0.01), (44_634, 0.01)]
+    assert tail_of(second)[-2:] == [(33_947, 0.01), (70_344, 0.01)]
+    marks = re.findall(r'class="dots [^"]*" d="M(\d+) (\d+)h0"', survival_chart([(0, first), (1, second)], "tails"))
+    (left, height), (right, other) = (map(int, mark) for mark in marks)
+    assert left < right <= 10_000 and height == other
+
+
+def tail(contender: str, largest: float, survival: list[tuple[float, float]]) -> TailResult:
+    """A tail of one boot."""
+    return TailResult(
+        benchmark="wakes", metric="latency", unit="us", contender=contender, boots=1, samples=100, largest=largest,
+        level=0.05, survival=survival,
+    )  # fmt: skip

@@ -34,9 +34,9 @@ FINE = 2.2
 
 
 def survival_chart(tails: Sequence[tuple[int, TailResult]], label: str) -> Markup:
-    """One line a contender, each with its number, of the mean distribution over boots; the bound as a vertical line, down to its
-    share."""
-    curves = {arm: tail_of(tail.survival) for arm, tail in tails}
+    """One line a contender, each with its number, of the mean distribution over boots, to a dot at the largest measurement; the
+    bound as a vertical line, down to its share."""
+    curves = {arm: tail_of(tail) for arm, tail in tails}
     bound = next((tail.bound for _, tail in tails if tail.bound is not None), None)
     values = [math.log10(value) for curve in curves.values() for value, _ in curve]
     across = scale_of([*values, *([math.log10(bound.limit)] if bound else [])], room=0.02)
@@ -50,6 +50,7 @@ def survival_chart(tails: Sequence[tuple[int, TailResult]], label: str) -> Marku
     drawn = [
         polyline([steps([at(*point) for point in curve])], f"curve {arm_class(arm)}") for arm, curve in curves.items()
     ]
+    drawn += [dots([at(*curve[-1])], arm_class(arm)) for arm, curve in curves.items() if curve]
     if bound:
         drawn.append(polyline([[(at(bound.limit, 1)[0], 0), at(bound.limit, bound.share)]], "limit"))
     shares = [(at(1, share)[1], f"{tick_text(100 * share)} %") for share in log_ticks(upward, fine=False)]
@@ -62,11 +63,13 @@ def survival_chart(tails: Sequence[tuple[int, TailResult]], label: str) -> Marku
     )  # fmt: skip
 
 
-def tail_of(survival: Sequence[Point]) -> list[Point]:
-    """The curve without its beginning, where nearly all measurements lie above."""
-    curve = [(value, share) for value, share in survival if value > 0 and share > 0]
+def tail_of(tail: TailResult) -> list[Point]:
+    """The curve without its beginning, where nearly all measurements lie above. None lies above the largest, which a logarithm
+    cannot show: the curve keeps its last height until there."""
+    curve = [(value, share) for value, share in tail.survival if value > 0 and share > 0]
     begin = max((number for number, (_, share) in enumerate(curve) if share >= NEARLY_ALL), default=0)
-    return curve[begin:]
+    end = [(tail.largest, curve[-1][1])] if curve and tail.largest is not None else []
+    return [*curve[begin:], *end]
 
 
 def steps(points: Sequence[Point]) -> list[Point]:
