@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from kduel.analysis.versions import courses
+from kduel.cli import write_up
 from kduel.core.errors import InputError
 from kduel.core.metric_results import ConditionResult, MetricResult
 from kduel.core.results import Results
@@ -70,6 +71,17 @@ def test_the_page_has_a_line_for_each_operation_and_what_changes_it(three: Resul
     assert page.count("<polyline") == sum(not one.nowhere for one in found)
     assert "<script" not in page and "http" not in re.sub("<meta[^>]*>", "", page)
     assert all(one.label in page for one in found)
+
+
+@pytest.mark.parametrize("usual", [True, False])
+def test_a_history_is_written_of_a_run_that_has_one(
+    three: Results, usual: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """An exact study of factors has none: it had status 2 after all its results."""
+    written: list[str] = []
+    monkeypatch.setattr(write_up, "start_kduel", lambda *words: written.append(words[2]))
+    write_up.keep_report(tmp_path, three if usual else structs.replace(three, metrics=[]))
+    assert written == (["html", "versions"] if usual else ["html"])
 
 
 def test_what_counts_nothing_has_no_history(unpack: Callable[[str], Path]):

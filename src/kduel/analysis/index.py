@@ -93,7 +93,7 @@ QUESTIONS = {
     f"ORDER BY {NEWEST}, path) AS place FROM headline) WHERE place = 1 ORDER BY benchmark, metric, contender",
     "unstable": "SELECT path, benchmark, metric, contender, round(100 * sd / mean, 2) AS spread_pct, n FROM point "
     "JOIN run ON run.id = point.run WHERE sd > 0 AND mean > 0 ORDER BY spread_pct DESC LIMIT 50",
-    "kernels": "SELECT release, kernel, count(*) AS runs, max(measured) AS last FROM contender "
+    "kernels": "SELECT release, kernel, count(DISTINCT run) AS runs, max(measured) AS last FROM contender "
     "GROUP BY release, kernel ORDER BY last DESC",
     "skipped": "SELECT path, reason FROM skipped ORDER BY path",
 }

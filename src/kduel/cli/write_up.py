@@ -84,13 +84,14 @@ def send_verdict(command: str, path: Path, results: Results, status: int) -> Non
 
 def keep_report(path: Path, results: Results) -> None:
     """Write results.json and the page of a run next to its raw files. Ends the process where the page cannot be written."""
+    from kduel.analysis.versions import courses
     from kduel.store.whole_files import as_disk_error, write_whole
 
     with as_disk_error(path):
         write_whole(path / RESULTS, msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()
     pages = [["--format", "html"]]
-    if results.machine.exact and len(results.contenders) > 2:
+    if len(results.contenders) > 2 and courses(results):
         pages.append(["--format", "versions", "--output", str(path / VERSIONS)])
     for words in pages:
         if failed := start_kduel("report", *words, "--", str(path)):

@@ -73,6 +73,13 @@ def test_the_index_says_what_the_runs_say(tmp_path: Path) -> None:
     assert values[2] == [3, None] and len(values) == 12
 
 
+def test_a_kernels_runs_are_counted_not_its_contenders(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        run_of(tmp_path, name, 10)
+    (row,) = run_query(indexed(tmp_path), "kernels").rows
+    assert row[2] == 2
+
+
 def test_only_changed_runs_are_judged_again(tmp_path: Path) -> None:
     first, second = run_of(tmp_path, "first", 10), run_of(tmp_path, "second", 0)
     assert update(tmp_path, [first, second], tmp_path / INDEX, Progress()).added == 2
