@@ -15,12 +15,13 @@ from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP, make_factor_run,
 from msgspec import structs
 
 from kduel.cli import kduel, main
-from kduel.core.experiment import Factor, StepCell
-from kduel.core.metric_results import EffectResult
+from kduel.core.experiment import Factor, Metric, StepCell
+from kduel.core.metric_results import EffectResult, MetricResult
+from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_run
 from kduel.judge.factors import effects, gating
 from kduel.judge.factors.headline import sentence_of
-from kduel.judge.verdict.judge import judge_primary
+from kduel.judge.verdict.judge import judge, judge_primary
 from kduel.judge.verdict.rule import Rule
 from kduel.report.content.factors import effect_matrix, factor_groups
 from kduel.report.text import render_text
@@ -251,3 +252,49 @@ def test_a_cell_beyond_the_histogram_forbids_what_would_rest_on_its_absence(size
     assert beyond["a × b"] == ("higher" if size > 0 else "undecided")
     # Without the cell itself nothing changes.
     assert beyond["a: 1 at b=0"] == missing["a: 1 at b=0"] != "undecided"
+
+
+def counted_effects(cells: dict[str, list[float]]) -> dict[str, MetricResult]:
+    """The effects of two factors on a count; by cell (`1-0`), the counts under each condition."""
+    _, design = simulate_cells((2, 2), {}, "normal", 12, 1)
+    table = Samples(
+        benchmark="clone",
+        metric=Metric("instructions", "instructions", "lower", statistic="median"),
+        primary=True,
+        blocks=[1],
+        values={name: [float(np.median(counts))] for name, counts in cells.items()},
+        order={name: [place] for place, name in enumerate(cells)},
+        conditions={
+            name: [{f"c{number}": count for number, count in enumerate(counts)}] for name, counts in cells.items()
+        },
+    )
+    asked = effects([table], design, exact=True)
+    judged = judge([one.table for one in asked], Rule.fixed_blocks(1, edition=2), exact=True)
+    return {one.name: result for one, result in zip(asked, judged, strict=True)}
+
+
+def test_effects_of_counts_are_over_all_conditions() -> None:
+    """The medians alone show an interaction of +200 that turns under one condition."""
+    found = counted_effects(
+        {
+            "0-0": [1000, 1100, 1050],
+            "1-0": [2000, 2100, 2090],
+            "0-1": [1000, 1100, 1050],
+            "1-1": [2200, 1900, 2290],
+        }
+    )
+    crossed, simple = found["a × b"], found["a: 1 at b=1"]
+    assert [one.difference for one in crossed.conditions] == [200, -200, 200]
+    assert (crossed.verdict, crossed.ci_low, crossed.ci_high, crossed.effect) == ("undecided", -200, 200, 200)
+    assert (simple.verdict, simple.ci_low, simple.ci_high) == ("more", 800, 1240)
+    assert (found["a: 1"].ci_low, found["a: 1"].ci_high) == (900, 1140)
+
+
+@pytest.mark.parametrize(("more", "small"), [(3, True), (300, False)])
+def test_delta_holds_for_an_interaction_of_counts(more: float, small: bool) -> None:
+    found = counted_effects({"0-0": [3000], "1-0": [3400], "0-1": [2950], "1-1": [3350 + more]})
+    crossed = found["a × b"]
+    assert (crossed.verdict, crossed.effect, crossed.below_delta) == ("more", more, small)
+    assert (crossed.baseline_mean, crossed.mean) == (3350, 3350 + more)
+    assert crossed.effect_pct == pytest.approx(100 * more / 3350)
+    assert (crossed.baseline, crossed.contender) == ("a=1 at b=1 if effects added", "a=1 at b=1")

@@ -122,7 +122,7 @@ def family_effects(family: str, tables: Sequence[Samples], design: Design, *, ex
             continue
         effect = Effect(
             name=name, kind=kind, changes=changes, at=at, aliases=[],
-            table=effect_table(family, cells, values, arms, changes, at, additive=additive),
+            table=effect_table(family, cells, values, arms, changes, at, additive=additive, exact=exact),
         )  # fmt: skip
         found.append(effect)
         seen.append((direction, effect))
@@ -177,16 +177,23 @@ def effect_table(
     at: Mapping[str, str],
     *,
     additive: bool,
+    exact: bool,
 ) -> Samples:
-    """Both arms by block. `additive`: means and differences of values instead of logarithms."""
+    """Both arms by block. `additive`: means and differences of values instead of logarithms. `exact`: an interaction's arms
+    are the count of its last cells, as it would be if effects added, and as it is."""
     table = one_metric(cells)
     interaction = len(changes) > 1
     names = arm_names(changes, at)
+    shown = arms
+    if exact and interaction:
+        names = counted_names(changes)
+        last = observed_weights(changes, cells)
+        shown = last - (arms[1] - arms[0]), last
     scaled = values if additive else np.log(values)
-    found = [weighted_sum(weights, scaled) for weights in arms]
+    found = [weighted_sum(weights, scaled) for weights in shown]
     if not additive:
         found = [np.exp(arm) for arm in found]
-    elif interaction:
+    elif interaction and not exact:
         # A ratio of differences means nothing.
         found = [found[0] * 0, found[1] - found[0]]
     positions = by_cell(cells, lambda cell: cell.table.order.get(cell.contender) or [None] * len(cell.table.blocks))
@@ -212,6 +219,7 @@ def effect_table(
         primary=table.primary,
         blocks=table.blocks,
         values={name: as_list(arm) for name, arm in zip(names, found, strict=True)},
+        conditions=arm_conditions(cells, dict(zip(names, shown, strict=True))) if exact else {},
         machines=table.machines,
         order={
             name: [
@@ -233,6 +241,36 @@ def effect_table(
             for key, known in covariates.items()
         },
     )
+
+
+def observed_weights(changes: Sequence[Change], cells: Sequence[Cell]) -> Floats:
+    """The weights of the cells at the level of every change."""
+    chosen = np.array(
+        [all(cell.levels.get(one.factor) == one.level for one in changes) for cell in cells], dtype=float
+    )
+    shares: Floats = chosen / chosen.sum()
+    return shares
+
+
+def arm_conditions(cells: Sequence[Cell], arms: Mapping[str, Floats]) -> dict[str, list[dict[str, float]]]:
+    """By arm and block: its count under each condition under which all of its cells were counted; nothing where a cell has
+    none."""
+    counted = [cell.table.conditions.get(cell.contender) for cell in cells]
+    found: dict[str, list[dict[str, float]]] = {}
+    for name, weights in arms.items():
+        used = [(weight, blocks) for weight, blocks in zip(weights.tolist(), counted, strict=True) if weight]
+        there = [(weight, blocks) for weight, blocks in used if blocks]
+        if len(there) < len(used):
+            return {}
+        found[name] = [
+            {
+                condition: sum(weight * blocks[block][condition] for weight, blocks in there)
+                for condition in there[0][1][block]
+                if all(condition in blocks[block] for _, blocks in there)
+            }
+            for block in range(len(cells[0].table.blocks))
+        ]
+    return found
 
 
 def one_metric(cells: Sequence[Cell]) -> Samples:
@@ -281,6 +319,12 @@ def arm_names(changes: Sequence[Change], at: Mapping[str, str]) -> tuple[str, st
         f"{effect} at {level_name(last.factor, last.reference)}",
         f"{effect} at {level_name(last.factor, last.level)}",
     )
+
+
+def counted_names(changes: Sequence[Change]) -> tuple[str, str]:
+    """The arms of an exact interaction: `debian-6.12 at thp=always if effects added`, `debian-6.12 at thp=always`."""
+    where = " at ".join(level_name(one.factor, one.level) for one in changes)
+    return f"{where} if effects added", where
 
 
 def name_of(changes: Sequence[Change], at: Mapping[str, str], factors: Sequence[Factor]) -> str:
