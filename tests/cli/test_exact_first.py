@@ -161,7 +161,7 @@ def test_an_interruption_before_the_run_ends_the_making_of_the_root_and_keeps_wh
     assert f"The exact part is complete: {run}/exact/report/index.html" in err
     assert f"Go on with: kduel resume {run}" in err
     said = kduel("status", run).stdout
-    assert f"{run}: not running; nothing is timed yet; exact part: 3 of up to 3 blocks, 6 boots counted" in said
+    assert f"{run}: not running; nothing is timed yet; exact part: 3 of 3 blocks, 6 boots counted" in said
     assert f"continue with: kduel resume {run}\n" in said and f"kduel report {run}/exact" in said
     assert "letters of outside-new" in said
     found = json.loads(kduel("status", run, "--format", "json").stdout)

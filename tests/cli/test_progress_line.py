@@ -82,3 +82,12 @@ def test_a_void_trial_has_the_line_that_says_what_happened():
     assert trial_line(progress).endswith(
         "panic: The guest panicked: [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs"
     )
+
+
+def test_what_a_void_trial_had_is_in_its_line():
+    """The line ended with a colon."""
+    assert (
+        Void("oops", "The guest had a kernel oops:\n\n BUG: at 0\nmore").brief
+        == "oops: The guest had a kernel oops: BUG: at 0"
+    )
+    assert Void("hang", "It hung.\nmore").brief == "hang: It hung."

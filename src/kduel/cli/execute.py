@@ -283,7 +283,7 @@ def check_seed(lock: Lock, path: Path, seed: int | None) -> None:
 def describe_plan(study: Study) -> str:
     """Number of blocks, in words."""
     if study.machine == "icount" and study.blocks.fixed is None and study.blocks.max > 1:
-        return f"1 block, and up to {study.blocks.max} of what its repetitions do not decide"
+        return f"1 block of everything, and up to {study.blocks.max - 1} more of what it leaves undecided"
     if study.blocks.fixed is not None:
         return plural(study.blocks.fixed, "block")
     if study.blocks.max == 1:

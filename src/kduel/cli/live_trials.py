@@ -51,9 +51,7 @@ def trial_line(progress: TrialDone) -> str:
     if record.member:
         line += f"  on {record.member}"
     if record.void:
-        # A message whose first line ends with a colon has what happened in the next one.
-        said = [part.strip() for part in str(record.void).splitlines() if part.strip()]
-        line += f"  {' '.join(said[: 2 if said[0].endswith(':') else 1])[:160]}"
+        line += f"  {record.void.brief[:160]}"
     elif record.failed_steps:
         line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
     return line

@@ -75,6 +75,8 @@ class RunStatus(Struct, kw_only=True):
     """Time of the controller's last report of its machines, UTC; empty in a run without a fleet."""
     blocks: int
     planned: int
+    fixed: bool
+    """Whether all that are planned are made; else the run ends when it is decided."""
     trials: int
     """Complete ones, with void ones."""
     planned_trials: int
@@ -195,6 +197,7 @@ def read_status(path: Path) -> RunStatus:
         seen=live.written if live else "",
         blocks=whole_blocks,
         planned=len(host_of),
+        fixed=lock.blocks.fixed is not None,
         trials=len(records),
         planned_trials=len(plan),
         running=running,
@@ -242,21 +245,22 @@ def as_text(found: RunStatus) -> str:
     from kduel.store.rundir import EXACT
 
     left = f", at most {duration(found.seconds_left)} left" if found.state == "running" and found.seconds_left else ""
+    most = "" if found.fixed else "up to "
     again = f"kduel resume {shlex.quote(found.run)}"
     if found.part:
         [machine] = found.machines
         lines = [
-            f"{found.run}: {SHOWN[found.state]}; nothing is timed yet; exact part: {found.blocks} of up to "
+            f"{found.run}: {SHOWN[found.state]}; nothing is timed yet; exact part: {found.blocks} of {most}"
             f"{plural(found.planned, 'block')}, {plural(machine.trials, 'boot')} counted{left}"
         ]
         if machine.trials:
             lines.append(f"  shown by: kduel report {shlex.quote(f'{found.run}/{EXACT}')}")
     else:
         trials = (
-            "" if found.machines[0].name else f", {found.trials} of up to {plural(found.planned_trials, 'trial')}"
+            "" if found.machines[0].name else f", {found.trials} of {most}{plural(found.planned_trials, 'trial')}"
         )
         lines = [
-            f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {plural(found.planned, 'block')}{trials}{left}"
+            f"{found.run}: {SHOWN[found.state]}, {found.blocks} of {most}{plural(found.planned, 'block')}{trials}{left}"
         ]
     if found.state == "stopped":
         killed = f" ({found.holder} was killed, or the host was restarted)" if found.holder else ""

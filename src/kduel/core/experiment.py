@@ -192,6 +192,12 @@ class Void(Struct, frozen=True, forbid_unknown_fields=True):
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
+    @property
+    def brief(self) -> str:
+        """Its first line; with the next one where it ends with a colon, as what happened is there."""
+        said = [line.strip() for line in str(self).splitlines() if line.strip()]
+        return " ".join(said[: 2 if said[0].endswith(":") else 1])
+
 
 class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """The machine of a run, as lock.json and the results have it."""

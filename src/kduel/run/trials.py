@@ -128,7 +128,7 @@ class Trials:
             self.quiet.note_trial(trial.record)
         if code:
             self.repeats.put_aside(boot, trials, code, waiting)
-            why = str(trials[0].record.void).splitlines()[0]
+            why = trials[0].record.void.brief if trials[0].record.void else code
             self.progress.info(f"made again at the end of its block: {trials[0].record.id}: {why}")
             return
         for trial in trials:

@@ -55,7 +55,10 @@ class HeldError(InputError):
     """Another kduel is at work in a run."""
 
     def __init__(self, run: Path) -> None:
-        super().__init__(f"another kduel is at work in {run}", "Wait for it to end, or give this run another --out.")
+        super().__init__(
+            f"another kduel is at work in {run}",
+            "Wait for it to end, or measure in another directory: `kduel run` with another --out.",
+        )
 
 
 def refuse_second(run: Path) -> None:

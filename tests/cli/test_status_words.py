@@ -1,0 +1,24 @@
+"""`kduel status` says whether a number of blocks is the plan's or the most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from kduel.cli.status import as_text, read_status
+
+
+@pytest.mark.parametrize(("fixed", "said"), [(True, ", {} of {} blocks, "), (False, ", {} of up to {} blocks, ")])
+def test_only_a_run_that_may_end_sooner_has_up_to_so_many_blocks(
+    unpack: Callable[[str], Path], fixed: bool, said: str
+) -> None:
+    found = structs.replace(read_status(unpack("qemu")), fixed=fixed)
+    assert said.format(found.blocks, found.planned) in as_text(found)
+
+
+def test_it_is_known_from_the_lock(unpack: Callable[[str], Path]) -> None:
+    run = unpack("qemu")
+    assert read_status(run).fixed is ('"fixed": null' not in (run / "lock.json").read_text())
