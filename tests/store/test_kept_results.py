@@ -49,12 +49,13 @@ def test_results_that_were_left_alone_are_the_same(kduel, output, unpack: Callab
     (path / RESULTS).write_bytes(msgspec.json.encode(judge_run(path)))
     assert compare_kept(path) == ([], [])
     moved = path.rename(path.with_name("moved"))
-    assert kduel("verify", moved).returncode == 0
+    done = kduel("verify", moved)
+    assert (done.returncode, " blocks: it was interrupted, or its last" in done.stdout) == (3 if short else 0, short)
 
 
 @pytest.mark.slow
 def test_a_verdict_that_was_replaced_is_named_and_can_be_written_again(kduel, run: Path):
-    assert kduel("verify", run).returncode == 0
+    assert kduel("verify", run).returncode == 3, "it is not finished"
     kept = json.loads((run / RESULTS).read_text())["metrics"][0]["verdict"]
     edit(run, lambda document: document["metrics"][0].update(verdict="faster"))
     done = kduel("verify", run)
@@ -62,7 +63,7 @@ def test_a_verdict_that_was_replaced_is_named_and_can_be_written_again(kduel, ru
     assert f'results.json: metrics[0].verdict is "faster", but the raw values give "{kept}"' in done.stdout
     command = done.stdout.split("`")[1]
     assert kduel(*shlex.split(command)[1:]).returncode == 0
-    assert kduel("verify", run).returncode == 0
+    assert kduel("verify", run).returncode == 3
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"[" * 100_000, b"\xff"])

@@ -41,8 +41,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     the trials there.
 
     Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 3 if something could not be compared
-    (this user may not read it, or another version of KDuel wrote it), or if results.json is of fewer trials than RUN has
-    now. It detects damage and careless edits, not deliberate fraud: anybody can write new manifests.
+    (this user may not read it, or another version of KDuel wrote it), if results.json is of fewer trials than RUN has now, or if
+    RUN is not finished. It detects damage and careless edits, not deliberate fraud: anybody can write new manifests.
 
     Exact counts are the same on every host. With --against, every count that FILE has of the same kernels must be the same in RUN,
     and what FILE says of them must follow from them, or 1 is the exit status; 3 if RUN lacks some of them; 2 if none need be the

@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from kduel.core.errors import InputError
-from kduel.core.results import SCHEMA
+from kduel.core.results import SCHEMA, Results
 from kduel.core.text import plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
 from kduel.judge.lint.findings import machine_out
+from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan
 from kduel.store.manifest import run_checksum
 from kduel.store.merged import parts
@@ -49,7 +50,11 @@ def with_results(found: Integrity, run: Path) -> Integrity:
         changes, notes = compare_kept(place)
         more = Integrity(checked=0, changes=changes, notes=notes)
         found = found.together(more, name)
-    return found
+    if opened.merged or found.changes or found.notes or not (run / RESULTS).exists():
+        return found
+    left = find_unfinished(msgspec.json.decode(read_whole(run / RESULTS), type=Results))
+    notes = [f"the run has {left.blocks}: it was interrupted, or its last trials were removed"] if left else []
+    return found.together(Integrity(checked=0, changes=[], notes=notes), "")
 
 
 def compare_kept(run: Path) -> tuple[list[str], list[str]]:

@@ -217,7 +217,8 @@ def test_a_file_is_reported_as_its_import_is_and_leaves_nothing(tmp_path: Path, 
         if form == "json":
             assert json.loads(of_file.stdout)["metrics"] == json.loads(of_run.stdout)["metrics"]
         else:
-            assert of_file.stdout == of_run.stdout
+            # Only of a run is there a path to name, which moves the ends of lines.
+            assert of_file.stdout.split() == of_run.stdout.replace(str(tmp_path / "run"), "RUN").split()
     assert list((tmp_path / "scratch").iterdir()) == []
 
 

@@ -40,8 +40,8 @@ class PlanProgress(Struct, frozen=True):
 
 
 def find_unfinished(results: Results) -> PlanProgress | None:
-    """The part of its plan that a run has; None for one that has ended: by its last block, by its verdicts, or as it could not go on; and where that cannot be
-    known, as of an import and of merged runs."""
+    """The part of its plan that a run has; None for one that has ended: by its last block, by its verdicts, or as it could not go
+    on; and where that cannot be known, as of an import and of merged runs."""
     study = results.study
     if study.imported or study.parts or not results.trials:
         return None
