@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kduel.analysis.campaigns.attribution import attribute
+from kduel.analysis.campaigns.columns import columns_of
 from kduel.analysis.campaigns.compare import Campaigns, campaigns
 from kduel.analysis.campaigns.history import history
 from kduel.cli.history import command as history_command
@@ -228,3 +232,15 @@ def test_runs_measured_here_are_compared_in_blocks(
     assert "Nothing that is known differs between them. They were not measured in turn" in across
     assert "first outside-old" in across
     assert "2 runs" in output("history", ".")
+
+
+@pytest.mark.parametrize(("cpus", "differing"), [(2, []), (4, ["machine.settings.cpus"])])
+def test_a_default_that_one_study_states_is_no_difference(
+    unpack: Callable[[str], Path], tmp_path: Path, cpus: int, differing: list[str]
+) -> None:
+    one = unpack("qemu")
+    other = shutil.copytree(one, tmp_path / "other")
+    lock = json.loads((other / "lock.json").read_text())
+    lock["machine"]["settings"]["cpus"] = cpus
+    (other / "lock.json").write_text(json.dumps(lock))
+    assert attribute(columns_of(one)[0], columns_of(other)[0]).things == differing

@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct, field, to_builtins
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Metric
+from kduel.core.experiment import MachineRecord, Metric
 from kduel.core.results import TrialResult, first_date, stated_date
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import environments_of
 from kduel.judge.verdict.voids import missing_in
+from kduel.machines import machine_kind
 from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.imported.support.store import ReportedRange, conditions_of, record_of
@@ -127,13 +128,23 @@ def columns_of(path: Path) -> list[Column]:
     return imported_columns(path) if run.imported else own_columns(run)
 
 
+def all_settings(machine: MachineRecord) -> Environment:
+    """A machine's settings with the defaults of those that its study does not state, as another study may state the same; as they
+    were stated where this version does not read them."""
+    try:
+        read = to_builtins(machine_kind(machine.kind).read_settings(machine.settings))
+    except InputError:
+        return machine.settings
+    return {name: value for name, value in read.items() if value is not None}
+
+
 def own_columns(run: RunDir) -> list[Column]:
     """Columns of a run measured by KDuel: what its trials captured, and the machine and scheduler of its lock."""
     lock = run.lock()
     records = trials_of(run, lock)
     environments = environments_of(run, lock, records)
     facts = {key: value for key, value in lock.machine.facts.items() if key not in GUEST_FACTS}
-    machine = {"kind": lock.machine.kind, "settings": lock.machine.settings, **facts}
+    machine = {"kind": lock.machine.kind, "settings": all_settings(lock.machine), **facts}
     if lock.machine.exact:
         machine["exact"] = True
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}

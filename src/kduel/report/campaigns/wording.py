@@ -149,7 +149,7 @@ def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
         )
     elif shown_changes and all(change.n == 1 for change in shown_changes):
         sentences.append("n = 1: each was measured once. No interval, no verdict, whatever the size of the change.")
-    if pair.attribution.cause is None and rows:
+    if rows and pair.attribution.cause is None and (pair.attribution.things or pair.attribution.unknown):
         sentences.append("Not attributable to one cause; see above.")
     bullets = [f"Without a value on one side: {list_few(missing, 12)}."] if missing else []
     bullets += [

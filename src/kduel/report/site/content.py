@@ -244,7 +244,8 @@ def benchmark(name: str, history: MetricHistory) -> Page:
     if not lines:
         sections.append(
             Section(
-                heading="Series", sentences=["There are no two runs of one metric on one machine with known dates."]
+                heading="Series",
+                sentences=["No metric of one contender has two runs on one machine with known dates."],
             )
         )
     if len(lines) > MOST_CHARTS:
