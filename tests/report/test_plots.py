@@ -15,6 +15,8 @@ from kduel.core.slices import SliceValue
 from kduel.core.tail_results import TailResult
 from kduel.core.text import visible
 from kduel.report import report_format
+from kduel.report.content.methods import value_words
+from kduel.report.page.charts import metric_groups
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
 from kduel.report.plots.tails import survival_chart, tail_of
@@ -226,3 +228,25 @@ def tail(contender: str, largest: float, survival: list[tuple[float, float]]) ->
         benchmark="wakes", metric="latency", unit="us", contender=contender, boots=1, samples=100, largest=largest,
         level=0.05, survival=survival,
     )  # fmt: skip
+
+
+def test_the_value_of_a_sliced_metric_is_told_as_it_was_reduced() -> None:
+    """The page said "the mean within a trial" of the mean of the better half of the slices, the text nothing of it."""
+    results = simulated(blocks=6, metrics=2)
+    results.study.slices, results.study.reduce = 4, "better-half"
+    metric, whole = results.metrics[0], results.metrics[1]
+    metric.statistic = whole.statistic = "median"
+    metric.slices = {name: [[SliceValue(0.0, 1.0)] * 4 for _ in values] for name, values in metric.values.items()}
+    words = {group.name: group.value_words for group in metric_groups(results)}
+    assert words[f"{whole.benchmark}/{whole.metric}"] == "the median within a trial"
+    sliced = words[f"{metric.benchmark}/{metric.metric}"]
+    assert sliced == "the median within a slice, and of these values the mean of the better half of a trial's slices"
+    assert sliced in report_format("html").render(results).replace("&#39;", "'")
+    told = "A trial's value of a metric in slices is the mean of the better half of them"
+    assert told in " ".join(report_format("text").render(results).split())
+    metric.statistic = "max"
+    assert value_words(metric, "better-half") == "the max within a trial"
+    metric.statistic, metric.better = "value", "none"
+    assert value_words(metric, "better-half") == "the mean of a trial's slices"
+    metric.slices = {}
+    assert told not in " ".join(report_format("text").render(results).split())

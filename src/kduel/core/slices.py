@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from kduel.core.experiment import Metric
+from kduel.core.experiment import Better, Metric
 
 Reducer = Literal["mean", "median", "better-half"]
 ALL = "-of-all-slices"
@@ -48,15 +48,20 @@ REDUCERS: dict[Reducer, Callable[[Sequence[float], Metric], float]] = {
 }
 
 
+KEPT: dict[str, Callable[[Sequence[float]], float]] = {"max": max, "min": min, "count": math.fsum, "total": math.fsum}
+"""Extremes and totals stay what they are."""
+
+
+def chosen_reducer(better: Better, reducer: Reducer) -> Reducer:
+    """The reducer of a metric: one that has no better side is averaged."""
+    return "mean" if better == "none" else reducer
+
+
 def reduce_slices(values: Sequence[float], metric: Metric, reducer: Reducer) -> float:
-    """A boot's value of a metric from its slices: extremes and totals stay what they are, and a metric that has no better
-    side is averaged."""
-    kept: dict[str, Callable[[Sequence[float]], float]] = {
-        "max": max, "min": min, "count": math.fsum, "total": math.fsum,
-    }  # fmt: skip
-    if metric.statistic in kept:
-        return kept[metric.statistic](values)
-    return REDUCERS["mean" if metric.better == "none" else reducer](values, metric)
+    """A boot's value of a metric from its slices."""
+    if metric.statistic in KEPT:
+        return KEPT[metric.statistic](values)
+    return REDUCERS[chosen_reducer(metric.better, reducer)](values, metric)
 
 
 def plain_mean(metric: Metric) -> Metric:

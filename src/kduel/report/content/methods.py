@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from kduel.core.format import plain_number
+from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.core.slices import Reducer
+from kduel.core.slices import ALL, KEPT, Reducer, chosen_reducer
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.spending import RHO
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.report.content.caveats import trial_word
+
+REDUCED: dict[Reducer, str] = {"mean": "mean", "median": "median", "better-half": "mean of the better half"}
 
 
 def methods(results: Results) -> list[str]:
@@ -61,10 +64,30 @@ def slices(count: int, reducer: Reducer) -> str:
     """Sentence on how slices were taken and reduced; empty for steps in one piece."""
     if count == 1:
         return ""
-    value = {"mean": "mean", "median": "median", "better-half": "mean of the better half"}[reducer]
     return (
         f" Steps that stop by the clock were measured in up to {count} slices, spread over the trial in an order drawn from the "
-        f"seed; a trial's value is the {value} of its slices."
+        f"seed; a trial's value is the {REDUCED[reducer]} of its slices."
+    )
+
+
+def reduced_value(results: Results) -> list[str]:
+    """Sentence on the value of metrics in slices, for reports without a description of the methods; none without slices."""
+    if not any(metric.slices for metric in results.metrics):
+        return []
+    return [f"A trial's value of a metric in slices is the {REDUCED[results.study.reduce]} of them (docs/slices.md)."]
+
+
+def value_words(metric: MetricResult, reducer: Reducer) -> str:
+    """Clause on how a trial's value comes from what was measured; empty where it is measured as such, or where its description
+    says it."""
+    inner = "" if metric.statistic == "value" else f"the {metric.statistic} within a "
+    if not metric.slices or metric.statistic in KEPT:
+        return f"{inner}trial" if inner else ""
+    if metric.metric.endswith(ALL):
+        return f"{inner}slice" if inner else ""
+    return (
+        f"{f'{inner}slice, and of these values ' if inner else ''}the {REDUCED[chosen_reducer(metric.better, reducer)]} of a "
+        "trial's slices"
     )
 
 

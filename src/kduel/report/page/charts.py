@@ -11,6 +11,7 @@ from kduel.core.results import Results
 from kduel.core.slices import slice_label
 from kduel.core.text import visible
 from kduel.report.content.host import drawn_figure, figures
+from kduel.report.content.methods import value_words
 from kduel.report.content.notes import key
 from kduel.report.plots import trials as drawn
 
@@ -26,6 +27,8 @@ class MetricGroup(Struct, kw_only=True):
     first: MetricResult
     results: list[MetricResult]
     values: list[list[float | None]]
+    value_words: str
+    """How a trial's value comes about."""
 
     @property
     def primary(self) -> bool:
@@ -62,6 +65,7 @@ def metric_groups(results: Results) -> list[MetricGroup]:
                 first=group[0],
                 results=group,
                 values=[values.get(name, []) for name in names],
+                value_words=value_words(group[0], results.study.reduce),
             )
         )
     return groups
