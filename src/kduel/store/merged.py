@@ -176,9 +176,13 @@ def start_of(one: MergedRun) -> str | None:
 
 def name_all(found: Sequence[MergedRun]) -> None:
     """Give each part a name of its own that is safe as a directory's, and each machine without a name one: its place,
-    or the name of the first run that was made on it."""
+    or the name of the first run that was made on it, which is also that of an earlier merge."""
     taken: set[str] = set()
-    machines: dict[bytes, str] = {}
+    named: dict[bytes, set[str]] = {}
+    for one in found:
+        if one.part.machine and one.lock.fleet is None:
+            named.setdefault(hardware(one.lock), set()).add(one.part.machine)
+    machines = {machine: names.pop() for machine, names in named.items() if len(names) == 1}
     for one in found:
         name = base = slug(one.part.name)
         number = 1

@@ -83,6 +83,15 @@ def test_runs_of_one_machine_are_one_longer_run(tmp_path: Path) -> None:
     assert metric.machines is not None and [one.machine for one in metric.machines.effects] == ["left", "right"]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_merged_run_is_merged_again_as_the_sum_of_its_parts(tmp_path: Path, turned: bool) -> None:
+    here = MachineRecord(kind="qemu", settings={}, facts={"cpus": 2})
+    a, b, c = (make_run(tmp_path / name, 3, seed=day, day=day, machine=here) for day, name in enumerate("abc", 1))
+    merge([a, b], tmp_path / "ab")
+    merge([c, tmp_path / "ab"] if turned else [tmp_path / "ab", c], tmp_path / "again")
+    assert {trial.machine for trial in judge_run(tmp_path / "again").trials} == {"a"}
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
