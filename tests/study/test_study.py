@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
-from kduel.study.contenders import contender_tables, name_all, read_contenders
+from kduel.study.contenders import check_name, contender_tables, name_all, read_contenders
 from kduel.study.file import parse_study, read_study, schema, suites
 from kduel.study.load import assemble, read_machine
 
@@ -170,10 +172,36 @@ def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], na
     assert [c.name for c in name_all([Contender(kernel=kernel) for kernel in kernels], "x")] == names
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"modules": "mo"}, {"modules": "./mo/"}),
+        ({"cmdline": "quiet"}, {"cmdline": " quiet"}),
+        ({"sysctl": {"vm.swappiness": "1"}}, {"sysctl": {"vm/swappiness": "1"}}),
+        ({"sysctl": {"net/ipv4/conf/eth0.1/rp_filter": "1"}}, {"sysctl": {"net.ipv4.conf.eth0/1.rp_filter": "1"}}),
+    ],
+)
+def test_one_contender_written_in_two_ways_is_no_comparison(one: dict[str, Any], other: dict[str, Any]) -> None:
+    pair = [Contender(kernel="./bzImage", **settings) for settings in (one, other)]
+    with pytest.raises(InputError, match=r"are one contender|two contenders are called"):
+        name_all(pair, "x")
+    assert name_all([msgspec.structs.replace(c, name=name) for c, name in zip(pair, "ab", strict=True)], "x")
+
+
+@pytest.mark.parametrize("kernels", [("./bzImage", "./bzImage"), ("/boot/bzImage", "bzImage"), ("a/./b", "a/c/b")])
+def test_a_name_that_is_derived_is_one_that_may_be_given(kernels: tuple[str, str]) -> None:
+    """The exact part of a run has it as a given name."""
+    named = name_all(
+        [Contender(kernel=k, modules=f"./{m}/") for k, m in zip(kernels, ("mo", "mn"), strict=True)], "x"
+    )
+    for contender in named:
+        check_name(contender.name, "x")
+
+
 def test_one_image_with_other_modules_is_told_apart_by_them() -> None:
     image = "./bzImage"
     named = name_all([Contender(kernel=image, modules=place) for place in ("old", "new")], "x")
-    assert [one.name for one in named] == [f"{image} old", f"{image} new"]
+    assert [one.name for one in named] == ["bzImage old", "bzImage new"]
     apart = name_all([Contender(kernel=kernel, modules="m") for kernel in ("bzImage", "vmlinuz")], "x")
     assert [one.name for one in apart] == ["bzImage", "vmlinuz"], "names of runs that there are stay"
     with pytest.raises(InputError, match="two contenders are called"):

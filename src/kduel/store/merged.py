@@ -129,10 +129,17 @@ def open_parts(path: Path, machine: str = "") -> list[MergedRun]:
     if not run.merged:
         return [MergedRun(part=Part(name=path.resolve().name, machine=machine), run=run, lock=run.lock())]
     found = parts(path)
-    return [
-        MergedRun(part=Part(name=one.part.name, machine=machine or one.part.machine), run=one.run, lock=one.lock)
-        for one in found
-    ]
+    if machine:
+        return on_machine(found, machine)
+    derived = on_machine(found, "")
+    name_all(derived)
+    # Names that nobody gave are derived anew, since another run may be of the same machine.
+    return on_machine(found, "") if [one.part for one in derived] == [one.part for one in found] else found
+
+
+def on_machine(found: Sequence[MergedRun], machine: str) -> list[MergedRun]:
+    """The same parts, all on a machine of that name; empty: of none yet."""
+    return [MergedRun(part=Part(name=one.part.name, machine=machine), run=one.run, lock=one.lock) for one in found]
 
 
 @contextlib.contextmanager
@@ -176,13 +183,9 @@ def start_of(one: MergedRun) -> str | None:
 
 def name_all(found: Sequence[MergedRun]) -> None:
     """Give each part a name of its own that is safe as a directory's, and each machine without a name one: its place,
-    or the name of the first run that was made on it, which is also that of an earlier merge."""
+    or the name of the first run that was made on it."""
     taken: set[str] = set()
-    named: dict[bytes, set[str]] = {}
-    for one in found:
-        if one.part.machine and one.lock.fleet is None:
-            named.setdefault(hardware(one.lock), set()).add(one.part.machine)
-    machines = {machine: names.pop() for machine, names in named.items() if len(names) == 1}
+    machines: dict[bytes, str] = {}
     for one in found:
         name = base = slug(one.part.name)
         number = 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 import unicodedata
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -156,7 +159,7 @@ def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> 
     if not options and "/" not in contender.kernel:
         kernel = contender.kernel
     if "/" in kernel:
-        kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
+        kernel = "/".join([part for part in kernel.split("/") if part not in ("", ".")][-parts:])
     words = [
         COMMIT.sub(r"\1", kernel.replace(":", "-")),
         *(options if recipe else []),
@@ -184,7 +187,7 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
         ]
     held = Counter(c.name for c in named)
     named = [
-        msgspec.structs.replace(c, name=f"{c.name} {c.modules}")
+        msgspec.structs.replace(c, name=f"{c.name} {os.path.normpath(c.modules)}")
         if c.modules and not given.name and held[c.name] > 1
         else c
         for given, c in zip(contenders, named, strict=True)
@@ -199,4 +202,29 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
                 "Give each a name of its own. To run one kernel against itself: kduel run --aa 2 KERNEL.",
             )
         seen.add(shown)
+    used = [
+        (contender.name, as_used(given)) for given, contender in zip(contenders, named, strict=True) if not given.name
+    ]
+    for (one, first), (other, second) in itertools.combinations(used, 2):
+        if first == second:
+            raise InputError(
+                f"{origin}: {one!r} and {other!r} are one contender, written in two ways",
+                "Make them differ. To run one kernel against itself: kduel run --aa 2 KERNEL.",
+            )
     return named
+
+
+def as_used(contender: Contender) -> Contender:
+    """A contender whose directories, command line and sysctls are written in one way (sysctl(8): `vm/swappiness` is
+    `vm.swappiness`; after a slash, dots belong to names)."""
+    return msgspec.structs.replace(
+        contender,
+        modules=str(Path(contender.modules).expanduser().resolve()) if contender.modules else "",
+        cmdline=contender.cmdline.strip(),
+        sysctl={sysctl_name(key): value for key, value in contender.sysctl.items()},
+    )
+
+
+def sysctl_name(key: str) -> str:
+    """A sysctl's name with dots between its parts."""
+    return key.translate(str.maketrans("./", "/.")) if "/" in key.partition(".")[0] else key

@@ -83,13 +83,18 @@ def test_runs_of_one_machine_are_one_longer_run(tmp_path: Path) -> None:
     assert metric.machines is not None and [one.machine for one in metric.machines.effects] == ["left", "right"]
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_merged_run_is_merged_again_as_the_sum_of_its_parts(tmp_path: Path, turned: bool) -> None:
+def test_a_merged_run_is_merged_again_as_the_sum_of_its_parts(tmp_path: Path) -> None:
     here = MachineRecord(kind="qemu", settings={}, facts={"cpus": 2})
-    a, b, c = (make_run(tmp_path / name, 3, seed=day, day=day, machine=here) for day, name in enumerate("abc", 1))
+    a, b, c, d = (make_run(tmp_path / name, 3, seed=day, day=day, machine=here) for day, name in enumerate("abcd", 1))
     merge([a, b], tmp_path / "ab")
-    merge([c, tmp_path / "ab"] if turned else [tmp_path / "ab", c], tmp_path / "again")
-    assert {trial.machine for trial in judge_run(tmp_path / "again").trials} == {"a"}
+    merge([c, d], tmp_path / "cd")
+    merge([a, b], tmp_path / "named", ["left", "right"])
+    for number, (runs, machines) in enumerate(
+        [(["ab", "c"], {"a"}), (["c", "ab"], {"a"}), (["ab", "cd"], {"a"}), (["named", "c"], {"left", "right", "c"})]
+    ):
+        again = tmp_path / f"again-{number}"
+        merge([tmp_path / name for name in runs], again)
+        assert {trial.machine for trial in judge_run(again).trials} == machines
 
 
 @pytest.mark.parametrize(
