@@ -130,14 +130,14 @@ def open_parts(path: Path, machine: str = "") -> list[MergedRun]:
         return [MergedRun(part=Part(name=path.resolve().name, machine=machine), run=run, lock=run.lock())]
     found = parts(path)
     if machine:
-        return on_machine(found, machine)
-    derived = on_machine(found, "")
+        return name_machine(found, machine)
+    derived = name_machine(found, "")
     name_all(derived)
     # Names that nobody gave are derived anew, since another run may be of the same machine.
-    return on_machine(found, "") if [one.part for one in derived] == [one.part for one in found] else found
+    return name_machine(found, "") if [one.part for one in derived] == [one.part for one in found] else found
 
 
-def on_machine(found: Sequence[MergedRun], machine: str) -> list[MergedRun]:
+def name_machine(found: Sequence[MergedRun], machine: str) -> list[MergedRun]:
     """The same parts, all on a machine of that name; empty: of none yet."""
     return [MergedRun(part=Part(name=one.part.name, machine=machine), run=one.run, lock=one.lock) for one in found]
 
