@@ -98,7 +98,12 @@ def command(
         answer = {"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}
         emit_json(answer | {"allocation": spent}, output)
     else:
-        lines = [*cost_lines(costs, silent, rule), *division_lines(division), *allocation_lines(spent, rule), ""]
+        lines = [
+            *cost_lines(costs, silent, rule, spent),
+            *division_lines(division),
+            *allocation_lines(spent, rule),
+            "",
+        ]
         emit(printable("\n".join(lines)), output)
 
 
@@ -201,7 +206,7 @@ def estimate_costs(
     return costs, silent
 
 
-def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[str]:
+def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule, spent: Allocations) -> list[str]:
     """A table with its explanation."""
     from kduel.judge.verdict.wording import HOPELESS
 
@@ -229,11 +234,13 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
             f"--max-blocks {max(safe, needed)} would suffice{' for the rest' if hopeless else ''}{seen}; "
             "large effects end a run sooner."
         )
+    advice = {(one.benchmark, one.metric, one.contender): one.advice for one in spent.metrics}
     for cost in hopeless:
         lines.insert(
             -1 if needed else len(lines),
-            f"{cost_name(cost)} varies too much for {rule.delta_pct:g} %: measure longer in each trial, or accept "
-            f"a delta of {cost.delta_reached_pct:.1f} %.",
+            f"{cost_name(cost)} varies too much for {rule.delta_pct:g} %: "
+            f"{ADVICE[advice.get((cost.benchmark, cost.metric, cost.contender))]}; or accept a delta of "
+            f"{cost.delta_reached_pct:.1f} %.",
         )
     lines.append(
         '"As measured": blocks in all, if effect and spread stay as in the pilot, by its own analyses; reports state how many '
@@ -287,10 +294,10 @@ def division_lines(division: list[Division]) -> list[str]:
 
 
 ADVICE = {
-    None: "measure in slices to tell moments from boots",
-    "more-blocks": "more blocks: most comes from the boots",
-    "more-slices": "more slices",
-    "longer-slices": "longer slices: most comes from within them",
+    None: "measure in slices, to tell moments from boots",
+    "more-blocks": "take more blocks, as most comes from the boots",
+    "more-slices": "take more slices",
+    "longer-slices": "take longer slices, as most comes from within them",
 }
 
 
@@ -301,7 +308,8 @@ def allocation_lines(spent: Allocations, rule: Rule) -> list[str]:
     width = max(len(f"{one.benchmark}/{one.metric}, {one.contender}") for one in spent.metrics)
     lines = [
         "",
-        "Where the spread comes from, in per cent (that of blocks cancels in the ratio):",
+        "Where the spread comes from, in per cent (that of blocks cancels in the ratio; that of slices is of a single one, and",
+        "averages out over a trial's):",
         "",
         f"{'':{width}}  blocks   boots  slices  within them  advice",
     ]

@@ -138,7 +138,7 @@ def open_parts(path: Path, machine: str = "") -> list[MergedRun]:
 
 
 def name_machine(found: Sequence[MergedRun], machine: str) -> list[MergedRun]:
-    """The same parts, all on a machine of that name; empty: of none yet."""
+    """Parts that are all on a machine of that name; empty: on none that has one yet."""
     return [MergedRun(part=Part(name=one.part.name, machine=machine), run=one.run, lock=one.lock) for one in found]
 
 
