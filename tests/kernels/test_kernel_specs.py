@@ -62,6 +62,14 @@ def test_as_uname_says() -> None:
     assert parse_spec("debian:6.12-arm64").suffix == "arm64"
 
 
+@pytest.mark.parametrize("spec", ["debian:6.12-clod", "debian:6.12-clod-amd64"])
+def test_a_misspelt_flavour_is_no_fault_of_the_network(spec: str) -> None:
+    with pytest.raises(InputError, match="no flavour 'clod'") as told:
+        parse_spec(spec)
+    assert told.value.remedy.startswith("Did you mean cloud? Give one of generic, cloud, rt")
+    assert parse_spec("debian:6.13-rc1").version == "6.13-rc1"
+
+
 @pytest.mark.parametrize("spec", ["debian:", "debian:-rt", "debian:6.1/../x", "debian: ", "debian:6.1 rt"])
 def test_nonsense_is_refused(spec: str) -> None:
     with pytest.raises(InputError, match="names no version"):

@@ -13,6 +13,7 @@ from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
+from kduel.core.text import did_you_mean
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.apt.archive import CHECK_MIRROR, Archive, Package
 from kduel.kernels.apt.unpack import unpack
@@ -80,6 +81,11 @@ def parse_spec(spec: str) -> PackageRequest:
     version = match["version"]
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
         raise InputError(f"{spec!r} names no version of Debian's kernel", SETTINGS if "," in version else EXAMPLES)
+    if other := re.fullmatch(r"\d+(?:\.\d+)*-([a-z]+)", version):
+        raise InputError(
+            f"{spec!r}: Debian's kernels have no flavour {other[1]!r}",
+            f"{did_you_mean(other[1], FLAVOURS)}Give one of {', '.join(FLAVOURS)}, or leave it out.",
+        )
     return PackageRequest(spec, version, match["flavour"] or "generic", match["architecture"] or "amd64")
 
 
