@@ -89,9 +89,7 @@ def expand(table: dict[str, Any]) -> list[Step]:
     try:
         use = msgspec.convert(head, BenchmarkTable, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(
-            validation_message(error), 'Give use = "NAME", and primary = ["METRIC", ...], a list, or "*" for all.'
-        ) from error
+        raise InputError(validation_message(error), 'Give use = "NAME", and primary = ["METRIC", ...].') from error
     chosen = benchmark(use.use)
     own_load = "load" in chosen.Parameters.__struct_fields__
     rest = {key: value for key, value in table.items() if key not in head or (key == "load" and own_load)}
