@@ -73,6 +73,19 @@ def shorten(run: Path) -> None:
         shutil.rmtree(trial)
 
 
+def test_a_relative_path_is_one_of_where_the_command_is_given(kduel, place: Path, tmp_path: Path):
+    """It was that of a run of the same name where the run had been started."""
+    assert kduel("run", "study.toml", "--out", "run", cwd=place).returncode == 0
+    other = shutil.copytree(place / "run", tmp_path / "elsewhere/run")
+    shorten(other)
+    shorten(place / "run")
+    for path in (other, other.parent):
+        done = kduel("resume", "." if path == other else "run", cwd=path)
+        assert done.returncode == 0, done.stderr
+        assert (len(trials(other)), len(trials(place / "run"))) == (4, 2)
+        shorten(other)
+
+
 @pytest.mark.slow
 def test_a_run_is_continued_from_anywhere_while_its_kernels_are_the_same(kduel, place: Path, tmp_path: Path):
     """Relative paths are those of the directory in which it was started, or, where that is gone, of the present one."""

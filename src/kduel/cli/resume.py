@@ -39,10 +39,12 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
             "Continue it with `kduel explain` and the same options.",
         )
     study = study_of(lock, opened.study_text())
+    # A relative path is one of here, not of where the run was started.
+    out = run.absolute()
     with where_started(lock.directory):
         request = RunRequest(
             study=study,
-            out=run.absolute(),
+            out=out,
             origin=lock.origin,
             seed=lock.seed,
             offline=offline,
