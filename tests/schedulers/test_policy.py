@@ -151,6 +151,7 @@ def test_a_deadline_policy_is_refused_for_programs_that_fork(tmp_path: Path) -> 
 
 def test_knobs_are_files() -> None:
     assert knob_path("kernel.sched_autogroup_enabled") == "/proc/sys/kernel/sched_autogroup_enabled"
+    assert knob_path("net.ipv4.conf.eth0/1.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.1/rp_filter"
     assert knob_path("debug.sched.base_slice_ns") == "/sys/kernel/debug/sched/base_slice_ns"
     assert knob_path("/sys/block/vda/queue/scheduler") == "/sys/block/vda/queue/scheduler"
     assert knob_path("net/ipv4/conf/eth0.1/rp_filter") == "/proc/sys/net/ipv4/conf/eth0.1/rp_filter"

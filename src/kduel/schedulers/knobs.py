@@ -29,9 +29,14 @@ def knob_path(key: str) -> str:
         return key
     if key.startswith(DEBUG):
         return f"/sys/kernel/debug/sched/{key.removeprefix(DEBUG)}"
-    # As sysctl(8) has it: dots part names, unless a slash comes first.
-    parted = key if "/" in key and ("." not in key or key.index("/") < key.index(".")) else key.replace(".", "/")
-    return f"/proc/sys/{parted}"
+    return f"/proc/sys/{sysctl_file(key)}"
+
+
+def sysctl_file(key: str) -> str:
+    """A sysctl's file below /proc/sys. As sysctl(8) has it, dots part names and a slash is a dot within one, unless a slash
+    comes first."""
+    slash_first = next((sign for sign in key if sign in "./"), "/") == "/"
+    return key if slash_first else key.translate(str.maketrans("./", "/."))
 
 
 def check_knobs(knobs: Mapping[str, str | int]) -> None:

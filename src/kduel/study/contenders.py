@@ -215,16 +215,12 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
 
 
 def as_used(contender: Contender) -> Contender:
-    """A contender whose directories, command line and sysctls are written in one way (sysctl(8): `vm/swappiness` is
-    `vm.swappiness`; after a slash, dots belong to names)."""
+    """A contender whose directories, command line and sysctls are written in one way."""
+    from kduel.schedulers.knobs import sysctl_file
+
     return msgspec.structs.replace(
         contender,
         modules=str(Path(contender.modules).expanduser().resolve()) if contender.modules else "",
         cmdline=contender.cmdline.strip(),
-        sysctl={sysctl_name(key): value for key, value in contender.sysctl.items()},
+        sysctl={sysctl_file(key): value for key, value in contender.sysctl.items()},
     )
-
-
-def sysctl_name(key: str) -> str:
-    """A sysctl's name with dots between its parts."""
-    return key.translate(str.maketrans("./", "/.")) if "/" in key.partition(".")[0] else key
