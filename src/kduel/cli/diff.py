@@ -45,7 +45,7 @@ def command(
     """Compare runs made at different times, one column for each contender.
 
     What else differs between them (kernels, packages, conditions, hardware) comes first. A change is attributed to one
-    thing only if nothing else differs.
+    thing only if nothing else differs. Pairs of columns that are not compared are named at the end.
     """
     from kduel.analysis.campaigns.claims import judge_claims, read_claims
     from kduel.analysis.campaigns.columns import columns

@@ -276,3 +276,23 @@ def test_void_trials_are_not_called_valid(tmp_path: Path) -> None:
     assert "crashes" in [one.code for one in within_b] and "missing-by-arm" not in [one.code for one in within_b]
     assert "crashes" in [one.code for one in pairs["a old", "b new"]]
     assert not [one.message for warnings in pairs.values() for one in warnings if "valid trials" in one.message]
+
+
+def test_pairs_that_are_not_compared_are_named_with_the_remedy(tmp_path: Path) -> None:
+    """`kduel diff OLD NEW` compared the two new kernels of two runs with everything but each other, and did not say so."""
+    runs = [str(make_run(tmp_path / name, seed=number)) for number, name in enumerate("ab", 1)]
+    said = page.text(wording.page_of(campaigns(runs)))
+    assert "- B with D: --against all compares every pair" in said.splitlines()
+    assert "Not compared" not in page.text(wording.page_of(campaigns(runs, which="all")))
+
+
+def test_columns_without_a_common_metric_have_no_empty_section(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, seed=number) for number, name in enumerate("ab", 1)]
+    lock = json.loads((runs[1] / "lock.json").read_text())
+    lock["steps"][0]["label"] = "another"
+    (runs[1] / "lock.json").write_text(json.dumps(lock))
+    shown = wording.page_of(campaigns([f"{run}:new" for run in runs])).sections
+    assert [one.heading for one in shown if one.heading == "Results" or one.heading.startswith("A to B")] == []
+    assert "- job/time: one column has it, or none" in page.text(
+        wording.page_of(campaigns([f"{run}:new" for run in runs]))
+    )

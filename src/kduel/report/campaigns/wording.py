@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from kduel.analysis.campaigns.attribution import list_few
@@ -20,14 +21,13 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = ()) -> CampaignPag
     """Everything, in the order in which it should be read."""
     sections = [columns_section(found), confounds_section(found), results_section(found), attribution_section(found)]
     sections += [change_section(pair, found) for pair in found.between]
-    if found.left_out:
-        bullets = [f"{key}: {reason}" for key, reason in found.left_out.items()]
-        sections.append(PageSection(heading="Not compared", bullets=bullets))
+    sections.append(not_compared_section(found))
     if claims:
         sections.append(claims_section(claims))
     names = " against ".join(column.name for column in found.columns[:3])
     more = f" and {len(found.columns) - 3} more" if len(found.columns) > 3 else ""
-    return CampaignPage(title=f"Campaigns: {names}{more}", sections=sections)
+    shown = [section for section in sections if section.sentences or section.table or section.bullets]
+    return CampaignPage(title=f"Campaigns: {names}{more}", sections=shown)
 
 
 def letters(found: Campaigns) -> dict[str, str]:
@@ -96,7 +96,8 @@ def results_section(found: Campaigns) -> PageSection:
     ]
     head = ["metric", *(column.letter for column in found.columns), "n"]
     bullets = [f"{row.key}: {row.reliability}." for row in found.rows]
-    return PageSection(heading="Results", table=CampaignTable(head=head, rows=rows), bullets=bullets)
+    table = CampaignTable(head=head, rows=rows) if rows else None
+    return PageSection(heading="Results", table=table, bullets=bullets)
 
 
 def better_side(row: MetricRow) -> str:
@@ -161,6 +162,19 @@ def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
     bullets += [f"{code}: {message}" for code, message in marks.items() if code != "single-trial"]
     heading = f"{names[pair.before]} to {names[pair.after]}: {pair.before} to {pair.after}"
     return PageSection(heading=heading, sentences=sentences, table=table, bullets=bullets)
+
+
+def not_compared_section(found: Campaigns) -> PageSection:
+    """Section with the pairs of columns that were not asked for, and the metrics that cannot be compared."""
+    compared = {(pair.before, pair.after) for pair in found.between}
+    pairs = [
+        f"{first.letter} with {second.letter}"
+        for first, second in itertools.combinations(found.columns, 2)
+        if (first.name, second.name) not in compared
+    ]
+    bullets = [f"{list_few(pairs, 12)}: --against all compares every pair"] if pairs else []
+    bullets += [f"{key}: {reason}" for key, reason in found.left_out.items()]
+    return PageSection(heading="Not compared", bullets=bullets)
 
 
 def claims_section(claims: Sequence[JudgedClaim]) -> PageSection:
