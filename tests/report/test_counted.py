@@ -206,7 +206,10 @@ def test_the_page_has_every_condition_with_both_counts() -> None:
 def test_the_change_is_that_of_the_shown_values() -> None:
     found = results()
     found.metrics = [metric("fork-exit", "processes", "more", [(160_847, 172_388.5)])]
-    assert "+11,541 (+7.18 %)" in (text := render_text(found, width=80, colour=False)) and "160,847 → 172,388" in text
+    assert (
+        "+11,541.5 (+7.18 %)" in (text := render_text(found, width=80, colour=False))
+        and "160,847 → 172,388.5" in text
+    )
     found.metrics = [metric("switch-8-0k", "", "more", [(6332.375, 7718.5), (6332.375, 7718.5)])]
     assert (
         "+1,386.1 (+21.9 %)" in (text := render_text(found, width=80, colour=False)) and "6,332.4 → 7,718.5" in text
@@ -217,16 +220,20 @@ def parsed(text: str) -> float:
     return float(text.replace(",", "").replace("−", "-"))
 
 
-HALVES = [
-    (889_343.5, 887_790.5),  # halves are rounded to even
+FRACTIONS = [
+    (889_343.5, 887_790.5),
     (277_289.5, 341_268.5),
-    (277_289.5, 375_254.5),
+    (153_521.0, 164_287.5),
+    (160_858.0, 170_110.5),
     (6_143.625, 10_375.625),
+    (6_334.125, 7_718.375),
+    (3_262.62135922, 3_737.15533981),
+    (3_262.62135922, 3_262.5631068),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", HALVES)
+@pytest.mark.parametrize("pair", FRACTIONS)
 @pytest.mark.parametrize("sd", [None, 1_500.0])
 def test_the_shown_counts_subtract_to_the_shown_change_wherever_both_are_shown(
     pair: tuple[float, float], sd: float | None
@@ -241,10 +248,15 @@ def test_the_shown_counts_subtract_to_the_shown_change_wherever_both_are_shown(
         words = report_format(form).render(found)
         words = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", words).replace(r"\(-\)", "−").replace("|", " "))
         said = {parsed(number) for number in re.findall(r"[+−-][\d,.]+(?= (?:instructions )?\()", words)}
+        (change,) = said
+        places = len(f"{change:g}".partition(".")[2])
+        assert change == round(pair[1] - pair[0], places) != 0, form  # of the true change, not of what is shown
         shown = [parsed(number) for number in re.findall(r"(?<![\d,.+−-])\d+,[\d,]+(?:\.\d+)?", words)]
         before, after = (min(shown, key=lambda number: abs(number - value)) for value in pair)
         assert abs(before - pair[0]) <= 0.5 and abs(after - pair[1]) <= 0.5, (form, shown)
-        assert said == {round(after - before, 4)}, form
+        assert change == round(after - before, 4), form
+        if (2 * pair[0]).is_integer() and (2 * pair[1]).is_integer():
+            assert (before, after) == pair, form
 
 
 def test_a_mail_has_words_for_what_is_counted() -> None:

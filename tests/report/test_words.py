@@ -329,7 +329,7 @@ def test_methods_say_only_what_is_true_of_the_run() -> None:
         (0.0, None, "0"),
         (6.21, None, "6.21"),
         (0.01, 0.0, "0.01"),
-        (20000.5, None, "20,000"),
+        (20000.5, None, "20,000.5"),
         (None, None, MISSING),
         (math.nan, None, MISSING),
         (-4.26, 0.11, "−4.26"),

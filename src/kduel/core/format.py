@@ -17,8 +17,8 @@ WIDEST = 10_000
 """Per cent: beyond this the width of an interval is not informative."""
 
 
-def amount(value: float | None, spread: float | None = None) -> str:
-    """A value with thousands separators; with a spread, to the spread's second digit."""
+def amount(value: float | None, spread: float | None = None, places: int | None = None) -> str:
+    """A value with thousands separators; with a spread, to the spread's second digit. `places`: the most decimal places."""
     if value is None or not math.isfinite(value):
         return MISSING
     size = abs(value)
@@ -26,11 +26,13 @@ def amount(value: float | None, spread: float | None = None) -> str:
         return with_minus(f"{value:.4g}")
     if spread is not None and math.isfinite(spread) and spread > 0:
         places = min(decimals(spread, 2), decimals(size, 9) if size else 6)
-    else:
-        places = places_of(value)
-        text = with_minus(f"{value:,.{places}f}")
-        return text.rstrip("0").rstrip(".") if places else text
-    return with_minus(f"{value:,.{places}f}")
+        return with_minus(f"{value:,.{places}f}")
+    return without_zeros(with_minus(f"{value:,.{places_of(value) if places is None else places}f}"))
+
+
+def without_zeros(text: str) -> str:
+    """A number without the zeros at the end of its decimal places."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def quantity(value: float, unit: str, spread: float | None = None) -> str:
@@ -44,8 +46,9 @@ def change(value: float, unit: str) -> str:
 
 
 def places_of(value: float) -> int:
-    """Decimal places of a value without a spread: none of a whole number, else five significant digits."""
-    return 0 if value == int(value) else decimals(abs(value), 5)
+    """Decimal places of a value without a spread: none of a whole number, one at least of a half (a median, which would
+    be rounded to even), else five significant digits."""
+    return 0 if value == int(value) else max(decimals(abs(value), 5), int(2 * value == int(2 * value)))
 
 
 def decimals(size: float, digits: int) -> int:
@@ -58,15 +61,16 @@ def decimals(size: float, digits: int) -> int:
 def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
     """Mean and SD of the baseline, then of the contender, as every report shows them next to the change.
 
-    The SD is empty where there is none. An exact value has all its digits, whatever the SD over blocks is, as the change must
-    be that of the two; a count under conditions is that of one condition and has no SD.
+    The SD is empty where there is none. An exact value has the digits of `exact_places`, whatever the SD over blocks is; a
+    count under conditions is that of one condition and has no SD.
     """
+    exact = exact_places(metric) if metric.scale == "exact" else None
 
     def texts(mean: float | None, sd: float | None) -> tuple[str, str]:
         if mean is None or sd is None or not math.isfinite(sd) or (metric.scale == "exact" and metric.conditions):
-            return amount(mean), ""
+            return amount(mean, places=exact), ""
         sd = without_residue(sd, mean)
-        return amount(mean, None if metric.scale == "exact" else sd), amount(sd, sd)
+        return amount(mean, sd if exact is None else None, exact), amount(sd, sd)
 
     return texts(metric.baseline_mean, metric.baseline_sd), texts(metric.mean, metric.sd)
 
@@ -139,7 +143,7 @@ def effect(metric: MetricResult) -> str:
     if value is None or not math.isfinite(value):
         return MISSING
     if metric.scale == "exact":
-        number = signed_number(*exact_change(value, metric))
+        number = exact_change(value, exact_places(metric))
         share = relative_pct(metric)
         return f"{number} ({percent(share)})" if share else number
     if metric.scale == "ratio":
@@ -150,21 +154,38 @@ def effect(metric: MetricResult) -> str:
     return f"{signed_number(value, places)} {unit}".rstrip()
 
 
-def difference(one: ConditionResult) -> str:
-    """Difference of a condition's two counts as they are shown."""
-    before, after = places_of(one.baseline), places_of(one.contender)
-    return signed_number(round(one.contender, after) - round(one.baseline, before), max(before, after))
+def difference(one: ConditionResult) -> tuple[str, str, str]:
+    """A condition's two counts and their difference."""
+    places = places_of_three(one.baseline, one.contender, one.difference)
+    return (
+        amount(one.baseline, places=places),
+        amount(one.contender, places=places),
+        exact_change(one.difference, places),
+    )
 
 
-def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:
-    """The change of an exact value and its decimal places, such that the two values subtract to it as they are shown."""
-    if metric.baseline_mean is not None and metric.mean is not None:
-        before, after = places_of(metric.baseline_mean), places_of(metric.mean)
-        shown = round(metric.mean, after) - round(metric.baseline_mean, before)
-        places = max(before, after)
-        if abs(shown - value) <= 10.0 ** -min(before, after):
-            return shown, places
-    return value, 0 if value == int(value) else min(6, decimals(abs(value), 4))
+def exact_change(value: float, places: int) -> str:
+    """An exact change with its sign, and so many decimal places at most."""
+    return without_zeros(signed_number(value, places))
+
+
+def exact_places(metric: MetricResult) -> int:
+    """The most decimal places of an exact metric's two values and of its change."""
+    if metric.baseline_mean is None or metric.mean is None or metric.effect is None:
+        return max(places_of(value or 0.0) for value in (metric.baseline_mean, metric.mean, metric.effect))
+    return places_of_three(metric.baseline_mean, metric.mean, metric.effect)
+
+
+def places_of_three(before: float, after: float, change: float) -> int:
+    """The fewest decimal places, from those of the two values on, with which both subtract to the change, each rounded for
+    itself."""
+    fewest = max(places_of(before), places_of(after))
+
+    def fits(places: int) -> bool:
+        shown = round(change, places)
+        return bool(shown) == bool(change) and shown == round(round(after, places) - round(before, places), places)
+
+    return next(filter(fits, range(fewest, 10)), fewest)
 
 
 def percent(value: float) -> str:
@@ -250,12 +271,13 @@ def effect_in_words(metric: MetricResult) -> str:
     low, high = metric.ci_low, metric.ci_high
     if metric.scale == "exact":
         share = relative_pct(metric)
-        value, places = exact_change(metric.effect or 0, metric)
-        said = f"{signed_number(value, places)} {metric.unit}".rstrip() + (
+        places = exact_places(metric)
+        said = f"{exact_change(metric.effect or 0, places)} {metric.unit}".rstrip() + (
             "" if share is None else f" ({percent(share)})"
         )
         ranges = low is not None and high is not None and low != high
-        return f"{said} (range {change(low or 0, '')} to {change(high or 0, '')})" if ranges else said
+        least, most = (exact_change(bound or 0, max(1, places)) for bound in (low, high))
+        return f"{said} (range {least} to {most})" if ranges else said
     bounds = interval_text(metric)
     if bounds == MISSING:
         return effect(metric) if metric.scale == "difference" else "with an interval that has no bound"

@@ -14,10 +14,11 @@ from kduel.core.format import (
     arms,
     effect,
     effect_numbers,
+    exact_change,
+    exact_places,
     interval_text,
     percent,
     relative_pct,
-    signed_number,
 )
 from kduel.core.metric_results import BYTES, SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
@@ -181,7 +182,7 @@ def phrase(metric: MetricResult) -> str:
     else:
         said = f"is {size} {'higher' if up else 'lower'}"
     if metric.scale == "exact":
-        return f"{name} {said} ({signed_number(value or 0, 0)} {visible(unit, 20)})"
+        return f"{name} {said} ({exact_change(value or 0, exact_places(metric))} {visible(unit, 20)})"
     return f"{name} {said}" + ("" if low is None or high is None else f" ({interval_text(metric)})")
 
 

@@ -207,7 +207,7 @@ def dependence_sentences(result: MetricResult) -> list[str]:
     against = [one for one in result.conditions if one not in agreeing]
     against.sort(key=lambda one: -abs(one.difference))
     way, other = ("more", "fewer") if (result.effect or 0) > 0 else ("fewer", "more")
-    described = "; ".join(f"{one.name} ({difference(one)})" for one in against[:NAMED_CONDITIONS])
+    described = "; ".join(f"{one.name} ({difference(one)[2]})" for one in against[:NAMED_CONDITIONS])
     rest = len(against) - NAMED_CONDITIONS
     return [
         f"Depends on conditions: {way} in {len(agreeing)} of {len(result.conditions)}, {effect_in_words(result)};",

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
-from kduel.core.format import MISSING, amount, effect, percent, range_text, relative_pct
+from kduel.core.format import MISSING, amount, arms, effect, percent, range_text, relative_pct
 from kduel.core.metric_results import COUNTS, SHARED, MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Mode
@@ -151,7 +151,8 @@ class Columns(Struct, frozen=True):
 
 def counts(metric: MetricResult) -> str:
     """Before and after, under the condition of the median change."""
-    return f"{amount(metric.baseline_mean)} → {amount(metric.mean)}"
+    (before, _), (after, _) = arms(metric)
+    return f"{before} → {after}"
 
 
 def agreement(metric: MetricResult) -> str:
