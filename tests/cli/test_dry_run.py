@@ -301,12 +301,16 @@ def test_a_damaged_run_is_refused_as_by_the_run(
         (["--no-exact-first"], False),
         (["--machine", "qemu"], False),
         (["--benchmark", "redis"], False),
+        (["--command", "true"], False),
+        (["--fleet", "local", "--machine", "qemu"], False),
     ],
 )
 def test_what_is_counted_first_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], there: bool
 ) -> None:
     assert ("8 steps of the suite exact-quick" in plan(monkeypatch, tmp_path, *words)) is there
+    about = next(option.help for option in command.params if option.name == "exact_first")  # type: ignore[attr-defined]
+    assert there or words[0].startswith("--no") or words[0] in about, "the help says so"
 
 
 def test_a_machine_that_builds_takes_no_built_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

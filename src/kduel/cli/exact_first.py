@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 exact_first_option = click.option(
     "--exact-first/--no-exact-first",
     default=None,
-    help="Count eight operations exactly before anything is timed.  [default: for two or more kernels on the command "
-    "line without --machine, where KVM does not work]",
+    help="Count eight operations exactly before anything is timed.  [default: where KVM does not work, for a suite and kernels "
+    "on the command line without --machine, --benchmark, --command, --aa or --fleet]",
 )
 
 
