@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from benchmark_cases import CAPTURED, GOOD
+from examples import simulated
 from made_runs import make_run
 from msgspec import structs
 from scipy.stats import genpareto
@@ -25,6 +26,7 @@ from kduel.judge.tails.extremes import fit, return_level
 from kduel.judge.tails.results import bound_result, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.rule import Rule
+from kduel.report.content.closing import closing
 from kduel.report.content.tails import bound_sentence, model_lines
 from kduel.report.text import render_text
 from kduel.store.collect import PreparedSteps, step_directory
@@ -249,6 +251,23 @@ def test_a_run_states_tails_for_every_contender() -> None:
         [table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12, edition=2), bound
     )
     assert msgspec.json.encode([found, shifts, bounded])
+
+
+@pytest.mark.parametrize("height", [14, 22, 40])
+def test_the_last_screen_of_a_run_has_the_verdict_on_its_bound(height: int) -> None:
+    """It was in the report alone."""
+    draw = np.random.default_rng(5)
+    rule = Rule.fixed_blocks(12, edition=2)
+    found = simulated(metrics=6)
+    for limit in ("1000 us", "100 us"):
+        tables = [table(old=exponential(draw), new=exponential(draw))]
+        found.tails += tail_results(tables, rule, Bound(metric="latency", limit=limit, share=0.001))
+    assert [one.bound.verdict for one in found.tails if one.bound] == ["holds", "holds", "violated", "violated"]
+    lines = ["".join(part for part, _ in line) for line in closing(found, "RUN", 80, height)]
+    said = [line for line in lines if line.startswith("Bound: ")]
+    assert "latency, old: 100 us for all but 0.001: violated." in said[0], lines
+    assert len(said) == 4 or f"and {4 - len(said)} verdicts more on the bound" in lines
+    assert len(lines) <= height and lines[-1].endswith("kduel report RUN")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kduel.report.content.counted import is_counted, is_sharing, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
+from kduel.report.content.tails import bound_lines
 from kduel.report.content.textgrid import Line
 from kduel.report.content.undecided import by_reason
 
@@ -28,6 +29,7 @@ SHARING_MEANS = (
 )
 LINES_EACH = 2
 """Lines of a finding or a piece of advice."""
+LINES_OF_BOUND = 3
 CAVEATS = 2
 FEWEST_ROWS = 4
 """Rows of a table, which findings give way to."""
@@ -43,7 +45,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     meaning = SHARING_MEANS if is_sharing(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
     found = findings(said, width)
-    after = [*found, *means, *advice(results, said, run, width)]
+    after = [*found, *bounds(results, width, height), *means, *advice(results, said, run, width)]
     metrics = sorted(
         (metric for comparison in said.comparisons for metric in comparison.gating),
         key=lambda metric: metric.contender,
@@ -55,7 +57,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     room = height - len(lines) - len(after) - 1
     rest = after[len(found) :]
     begun = False
-    while len(said.comparisons) > 1 and found and (room < fewest or begun):
+    while found and (room < fewest or begun):
         begun = found.pop()[0][0].startswith(" ")  # a finding's last lines, of which none stays alone
         room += 1
     after = [*found, *rest]
@@ -73,6 +75,16 @@ def legend(results: Results) -> str:
         once = counted_once(results)
         return f"{marks}; {'counted once, under one condition' if once else 'bars: range over conditions, exact'}"
     return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
+
+
+def bounds(results: Results, width: int, height: int) -> list[Line]:
+    """The first verdicts on a bound, and how many more there are."""
+    said = bound_lines(results)
+    shown = said[: max(1, height // 10)]
+    lines = [line for one in shown for line in wrap_marked(one, width, "Bound: ", LINES_OF_BOUND)]
+    if left := len(said) - len(shown):
+        lines.append(f"and {plural(left, 'verdict')} more on the bound")
+    return [[(line, "")] for line in lines]
 
 
 def findings(said: Digest, width: int) -> list[Line]:

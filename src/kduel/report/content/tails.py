@@ -20,10 +20,10 @@ def tail_lines(results: Results) -> list[str]:
 
 
 def bound_lines(results: Results) -> list[str]:
-    """A sentence for each contender that a bound is about."""
-    return [
-        f"{name_of(tail)}: {bound_sentence(tail, tail.bound)}" for tail in results.tails if tail.bound is not None
-    ]
+    """A sentence for each contender that a bound is about; what does not hold comes first."""
+    found = [(tail, tail.bound) for tail in results.tails if tail.bound is not None]
+    found.sort(key=lambda one: ("violated", "undecided", "holds").index(one[1].verdict))
+    return [f"{name_of(tail)}: {bound_sentence(tail, bound)}" for tail, bound in found]
 
 
 def name_of(tail: TailResult) -> str:
