@@ -414,6 +414,33 @@ def test_what_was_counted_once_has_no_range_and_says_so() -> None:
     assert "range over conditions" not in closed and "counted once" in closed
 
 
+@pytest.mark.parametrize(
+    ("conditions", "unit", "blocks", "said"),
+    [
+        (2, "instructions", 1, "bars: range over conditions, exact"),
+        (1, "instructions", 1, "counted once, under one condition"),
+        (0, "ns", 1, "counted once, under one condition"),  # a time by the clock that counts instructions
+        (0, "instructions", 2, "bars: range over blocks, exact"),
+    ],
+)
+def test_the_last_screen_names_what_its_bars_are_ranges_of(
+    conditions: int, unit: str, blocks: int, said: str
+) -> None:
+    found = results()
+    found.metrics = [metric("null-call", "system calls and files", "fewer", [(378, 373)])]
+    found.metrics[0].conditions = conditions * found.metrics[0].conditions
+    found.metrics[0].unit = unit
+    found.blocks = list(range(1, blocks + 1))
+    (legend,) = [
+        line
+        for pieces in closing(found, "RUN", 100, 24)
+        if "smallest effect" in (line := "".join(part for part, _ in pieces))
+    ]
+    assert legend.endswith(f"; {said}")
+    if conditions == 1:
+        assert "under one condition" in " ".join(render_text(found, width=80, colour=False).split())
+
+
 def test_what_was_measured_in_neither_has_no_empty_table() -> None:
     found = results()
     found.metrics = found.metrics[:1]

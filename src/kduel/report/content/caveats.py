@@ -76,7 +76,10 @@ def counted_once(results: Results) -> bool:
     """True if operations were counted under one condition only, and the run has no layouts to vary them."""
     counted = [m for m in results.metrics if m.metric == m.unit in COUNTS and m.n]
     return (
-        bool(counted) and results.machine.exact and not any(m.conditions for m in counted) and len(results.blocks) < 2
+        bool(counted)
+        and results.machine.exact
+        and not any(len(m.conditions) > 1 for m in counted)
+        and len(results.blocks) < 2
     )
 
 
