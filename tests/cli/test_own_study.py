@@ -174,6 +174,15 @@ def test_a_benchmark_without_a_name_is_told_so(kduel, words: str) -> None:
     assert done.returncode == 2 and f"--benchmark {words!r} names no benchmark" in done.stderr, done.stderr
 
 
+def test_one_kernel_is_enough_for_a_sweep_over_a_key_of_contenders(kduel) -> None:
+    """`kduel run debian:6.12 --sweep policy=...` asked for a second kernel, though the policies are the contenders."""
+    taken = kduel("run", "outside:old", "--dry-run", "-b", "redis", "--sweep", "policy=other,fifo:50")
+    assert taken.returncode == 0 and "2 contenders" in taken.stdout and "policy=fifo:50" in taken.stdout, taken.stderr
+    refused = kduel("run", "outside:old", "--dry-run", "-b", "redis", "--sweep", "clients=1,2")
+    assert refused.returncode == 2 and "outside-old is one contender; a comparison needs two" in refused.stderr
+    assert "`kduel run debian:6.12 --sweep policy=other,fifo:50`" in refused.stderr
+
+
 def test_a_sweep_varies_what_a_command_leaves_open(kduel) -> None:
     refused = kduel("run", *SWEEP[:3], "--command", "job", "--sweep", "command=a,b")
     assert refused.returncode == 2 and "--command and --sweep command=a,b both give command" in refused.stderr

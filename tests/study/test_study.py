@@ -68,7 +68,7 @@ def test_contender_lists_are_matrices_with_names_of_their_own():
         (HEAD + TWO + PIPE + "[blocks]\nmax = 0\n", "max"),
         (HEAD + TWO + PIPE + "[settle]\nseconds = -1\n", "seconds"),
         (HEAD + TWO, "no benchmark"),
-        (HEAD + PIPE, "two at least"),
+        (HEAD + PIPE, "a comparison needs two"),
         (HEAD + TWO + '[[benchmark]]\nuse = "sysbanch"\n', "sysbanch"),
         (HEAD + TWO + PIPE + 'primary = ["speed"]\n', "speed"),
         (HEAD + TWO + PIPE + PIPE, "two benchmarks have the label"),

@@ -73,16 +73,11 @@ def read_named_study(
     if aa is not None:
         if len(names) != 1 or is_study_file(names):
             raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
-    elif len(names) < 2:
-        if is_run(Path(names[0])):
-            again = shlex.quote(names[0])
-            raise InputError(
-                f"{names[0]} is a run, and no contender",
-                f"`kduel resume {again}` continues it, `kduel report {again}` shows it.",
-            )
+    elif len(names) == 1 and is_run(Path(names[0])):
+        again = shlex.quote(names[0])
         raise InputError(
-            f"{names[0]} is one contender; a comparison needs two",
-            "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",
+            f"{names[0]} is a run, and no contender",
+            f"`kduel resume {again}` continues it, `kduel report {again}` shows it.",
         )
     suite = suite or default_suite(machine)
     contenders = contender_tables([*names] * (aa or 1), aa is not None)

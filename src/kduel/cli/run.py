@@ -139,6 +139,7 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run old.deb new.deb --command ./bench --regex 'took ([0-9.]+) ms'
     kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
+    kduel run debian:6.12 --sweep policy=other,fifo:50
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
     from kduel.study.file import parse_study

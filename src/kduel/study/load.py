@@ -83,9 +83,11 @@ def assemble(
     )
     contenders = crossed.contenders
     if len(contenders) < 2:
+        only = f"{contenders[0].name} is one contender" if contenders else f"{origin} has no contender"
         raise InputError(
-            f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
-            'Add [[contender]] tables with kernel = "debian:6.12", or name the kernels on the command line.',
+            f"{only}; a comparison needs two",
+            "Name two kernels, or give two [[contender]] tables in a study file. One kernel is compared under several settings by "
+            "`kduel run debian:6.12 --sweep policy=other,fifo:50`, and with itself by `kduel run --aa 2 debian:6.12`.",
         )
     check_policies(contenders, origin)
     kind, settings = read_machine(file.machine, machine)
