@@ -30,6 +30,10 @@ HOW_TO_SEE_INITCALLS = (
     "What the kernel itself did is not in the log: boot with `initcall_debug log_buf_len=4M`, as cmdline of each contender or "
     "of the machine."
 )
+EMULATED_CLOCK = (
+    "The clock of this machine counts instructions, one a nanosecond: initcalls are in this virtual time, and stages, by the "
+    "host's clock, show how long its emulator took, not how long hardware takes."
+)
 WORDS = {
     "load": "until 'Linux version'",
     "kernel": "until 'Freeing unused kernel'",
@@ -46,20 +50,19 @@ class BootTimelines(Struct, frozen=True, kw_only=True):
     initcalls: list[dict[str, float]]
     """Microseconds by function, a table a boot; of those boots that reported any."""
 
-    def stage(self, name: str) -> float | None:
-        """The median of a stage in seconds, None where no boot has it."""
-        seen = [stages[name] for line in self.timelines if name in (stages := line.stages())]
-        return median(seen) if seen else None
+    def stage(self, name: str) -> list[float]:
+        """A stage in seconds, of each boot that has it."""
+        return [stages[name] for line in self.timelines if name in (stages := line.stages())]
 
-    def until(self, mark: str) -> float | None:
-        """The median time from the beginning to a mark."""
+    def until(self, mark: str) -> list[float]:
+        """The time from the beginning to a mark, of each boot that has both."""
         lines = [line.moments for line in self.timelines if {"begin", mark} <= line.moments.keys()]
-        return median(moments[mark] - moments["begin"] for moments in lines) if lines else None
+        return [moments[mark] - moments["begin"] for moments in lines]
 
-    def calls(self) -> dict[str, float]:
-        """The median of each initcall, microseconds, over the boots that reported it."""
+    def calls(self) -> dict[str, list[float]]:
+        """Microseconds of each initcall, of each boot that reported it."""
         names = {name for table in self.initcalls for name in table}
-        return {name: median(table[name] for table in self.initcalls if name in table) for name in names}
+        return {name: [table[name] for table in self.initcalls if name in table] for name in names}
 
 
 def read_boots(path: Path) -> list[BootTimelines]:
@@ -89,6 +92,12 @@ def read_boots(path: Path) -> list[BootTimelines]:
     return list(found.values())
 
 
+def clock_warning(path: Path) -> str:
+    """Reason why the times of a run's boots are not those of hardware, or an empty string."""
+    machine = RunDir.open(path).lock().machine
+    return EMULATED_CLOCK if machine.exact else machine.timing_warning
+
+
 def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:
     """The source of the line that marks init's beginning in all boots: the kernel's, unless one that came to its end
     lacks them."""
@@ -106,7 +115,8 @@ def _text(path: Path) -> str:
 def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
     """The table of stages, then the initcalls: the slowest, and those that differ most; `limit` rows each, 0 for all."""
     counts = ", ".join(f"{each.name} {len(each.timelines)}" for each in boots)
-    lines = ["Boots by the host's clock in seconds, medians of so many boots: " + counts, ""]
+    lines = [f"Boots by the host's clock in seconds, medians (and ranges) of so many boots: {counts}."]
+    lines += ["Each row has medians of its own: those of the stages need not add up to that of all stages.", ""]
     width = max(len(f"{stage} ({words})") for stage, words in WORDS.items())
     head = [each.name for each in boots]
     lines.append(row("stage", [*head, *(f"{name} diff." for name in head[1:])], width))
@@ -135,6 +145,7 @@ def initcall_lines(boots: Sequence[BootTimelines], limit: int) -> list[str]:
     if not all(told):
         silent = [each.name for each, calls in zip(boots, told, strict=True) if not calls]
         return [HOW_TO_SEE_INITCALLS if not any(told) else f"{', '.join(silent)}: {HOW_TO_SEE_INITCALLS}"]
+    middle = [{name: median(times) for name, times in calls.items()} for calls in told]
     names = sorted({name for calls in told for name in calls})
     width = max(28, *(min(len(name), 60) for name in names))
     head = [each.name for each in boots]
@@ -142,35 +153,39 @@ def initcall_lines(boots: Sequence[BootTimelines], limit: int) -> list[str]:
 
     def table(title: str, rank: Callable[[str], float]) -> list[str]:
         chosen = sorted(names, key=rank, reverse=True)[: limit or None]
-        rows = [row(name[:60], cells([calls.get(name) for calls in told], 1000), width) for name in chosen]
+        rows = [row(name[:60], cells([calls.get(name, []) for calls in told], 1000), width) for name in chosen]
         return [row(title, columns, width), *rows, ""]
 
     def largest(name: str) -> float:
-        return max(calls.get(name, 0.0) for calls in told)
+        return max(calls.get(name, 0.0) for calls in middle)
 
     def difference(name: str) -> float:
-        return max((abs(calls.get(name, 0.0) - told[0].get(name, 0.0)) for calls in told[1:]), default=0.0)
+        return max((abs(calls.get(name, 0.0) - middle[0].get(name, 0.0)) for calls in middle[1:]), default=0.0)
 
     lines = table("slowest initcalls, ms", largest)
     if len(told) > 1:
         lines += table("largest differences, ms", difference)
-    totals: list[float | None] = [sum(calls.values()) for calls in told]
-    return [*lines, row("all initcalls, ms", cells(totals, 1000), width)]
+    totals = [[sum(table.values()) for table in each.initcalls] for each in boots]
+    return [*lines, row("all initcalls of a boot, ms", cells(totals, 1000), width)]
 
 
-def cells(values: Sequence[float | None], divide: float = 1) -> list[str]:
-    """The values of all contenders, then what each but the baseline differs by from the baseline."""
-    shown = [f"{value / divide:.3f}" if value is not None else "-" for value in values]
-    base = values[0]
-    for value in values[1:]:
-        if value is None or base is None:
+def cells(values: Sequence[Sequence[float]], divide: float = 1) -> list[str]:
+    """The median of each contender's boots, and their range; then what each but the baseline differs by from the baseline."""
+    shown = []
+    for seen in values:
+        ends = f" ({min(seen) / divide:.3f}–{max(seen) / divide:.3f})" if len(seen) > 1 else ""
+        shown.append(f"{median(seen) / divide:.3f}{ends}" if seen else "-")
+    for seen in values[1:]:
+        if not (seen and values[0]):
             shown.append("-")
-        else:
-            share = f" {with_sign(100 * (value - base) / base, '.0f')} %" if base else ""
-            shown.append(f"{with_sign((value - base) / divide, '.3f')}{share}")
+            continue
+        base = median(values[0])
+        change = median(seen) - base
+        share = f" {with_sign(100 * change / base, '.0f')} %" if base else ""
+        shown.append(f"{with_sign(change / divide, '.3f')}{share}")
     return shown
 
 
 def row(name: str, columns: Sequence[str], width: int) -> str:
     """A line of a table."""
-    return (f"{name:{width}}" + "".join(f" {column[:24]:>18}" for column in columns)).rstrip()
+    return (f"{name:{width}}" + "".join(f" {column[:24]:>22}" for column in columns)).rstrip()

@@ -56,9 +56,26 @@ def test_initcalls_slowest_and_most_different() -> None:
     slowest, _, differing = text.partition("largest differences")
     assert slowest.index("slow_init") < slowest.index("gone_init") and "grown_init" not in slowest
     assert "gone_init" in differing and "grown_init" in differing and "slow_init" not in differing
-    assert row(text, "all initcalls, ms")[:3] == ["1305.000", "1215.000", "−90.000"]
+    assert row(text, "all initcalls of a boot, ms")[:3] == ["1305.000", "1215.000", "−90.000"]
     half = as_text([told("old", "x86_64-6.1", old), told("new", "x86_64-6.12")])
     assert "new: What the kernel itself did is not in the log" in half
+
+
+def test_several_boots_have_a_range_and_their_own_sums() -> None:
+    """Medians alone hid that boots differed by half, and the sum of medians was no boot's."""
+    lines = [Timeline(moments={"begin": 0.0, "version": seconds}) for seconds in (1.0, 1.5, 4.0)]
+    calls = [{"a_init": 1000.0, "b_init": 9000.0}, {"a_init": 2000.0, "b_init": 1000.0}, {"b_init": 2000.0}]
+    one, other = (BootTimelines(name=name, timelines=lines, initcalls=calls) for name in ("old", "new"))
+    text = as_text([one, other])
+    assert row(text, "load (until 'Linux version')")[:4] == ["1.500", "(1.000–4.000)"] * 2
+    assert row(text, "all initcalls of a boot, ms")[:2] == ["3.000", "(2.000–10.000)"]
+    assert row(text, "a_init")[:2] == ["1.500", "(1.000–2.000)"]
+
+
+@pytest.mark.parametrize(("kind", "said"), [("icount", "this virtual time"), ("qemu", "Trials ran in an emulator")])
+def test_times_that_are_not_those_of_hardware_are_told(unpack: Any, kind: str, said: str) -> None:
+    done = CliRunner().invoke(boot_command, [str(unpack(kind))], catch_exceptions=False)
+    assert said in done.output.partition("Boots by the host's clock")[0], done.output
 
 
 def test_a_late_console_is_told() -> None:
