@@ -16,7 +16,7 @@ from msgspec import structs
 
 from kduel.cli import kduel, main
 from kduel.core.experiment import Factor, Metric, StepCell
-from kduel.core.metric_results import EffectResult, MetricResult
+from kduel.core.metric_results import EffectResult
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_run
 from kduel.judge.factors import effects, gating
@@ -57,7 +57,7 @@ def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
     ]
     average = effect(results.effects, "kernel: installed-new")
     main_effect = structs.replace(average, result=structs.replace(average.result, verdict="undecided"))
-    said = sentence_of(main_effect, [main_effect, *group], 5)
+    said = sentence_of(main_effect, [main_effect, *group], Rule.of_edition(2))
     assert said.startswith("undecided on average; installed-new is slower ("), said
     assert " at thp=never, " in said and "thp=always" not in said, said
 
@@ -254,12 +254,12 @@ def test_a_cell_beyond_the_histogram_forbids_what_would_rest_on_its_absence(size
     assert beyond["a: 1 at b=0"] == missing["a: 1 at b=0"] != "undecided"
 
 
-def counted_effects(cells: dict[str, list[float]]) -> dict[str, MetricResult]:
+def counted_effects(cells: dict[str, list[float]], unit: str = "instructions") -> dict[str, EffectResult]:
     """The effects of two factors on a count; by cell (`1-0`), the counts under each condition."""
     _, design = simulate_cells((2, 2), {}, "normal", 12, 1)
     table = Samples(
         benchmark="clone",
-        metric=Metric("instructions", "instructions", "lower", statistic="median"),
+        metric=Metric(unit, unit, "lower", statistic="median"),
         primary=True,
         blocks=[1],
         values={name: [float(np.median(counts))] for name, counts in cells.items()},
@@ -270,7 +270,7 @@ def counted_effects(cells: dict[str, list[float]]) -> dict[str, MetricResult]:
     )
     asked = effects([table], design, exact=True)
     judged = judge([one.table for one in asked], Rule.fixed_blocks(1, edition=2), exact=True)
-    return {one.name: result for one, result in zip(asked, judged, strict=True)}
+    return {one.name: one.result(result) for one, result in zip(asked, judged, strict=True)}
 
 
 def test_effects_of_counts_are_over_all_conditions() -> None:
@@ -283,18 +283,43 @@ def test_effects_of_counts_are_over_all_conditions() -> None:
             "1-1": [2200, 1900, 2290],
         }
     )
-    crossed, simple = found["a × b"], found["a: 1 at b=1"]
+    crossed, simple = found["a × b"].result, found["a: 1 at b=1"].result
     assert [one.difference for one in crossed.conditions] == [200, -200, 200]
     assert (crossed.verdict, crossed.ci_low, crossed.ci_high, crossed.effect) == ("undecided", -200, 200, 200)
     assert (simple.verdict, simple.ci_low, simple.ci_high) == ("more", 800, 1240)
-    assert (found["a: 1"].ci_low, found["a: 1"].ci_high) == (900, 1140)
+    main_effect = found["a: 1"].result
+    assert (main_effect.ci_low, main_effect.ci_high) == (900, 1140)
 
 
 @pytest.mark.parametrize(("more", "small"), [(3, True), (300, False)])
 def test_delta_holds_for_an_interaction_of_counts(more: float, small: bool) -> None:
     found = counted_effects({"0-0": [3000], "1-0": [3400], "0-1": [2950], "1-1": [3350 + more]})
-    crossed = found["a × b"]
+    crossed = found["a × b"].result
     assert (crossed.verdict, crossed.effect, crossed.below_delta) == ("more", more, small)
     assert (crossed.baseline_mean, crossed.mean) == (3350, 3350 + more)
     assert crossed.effect_pct == pytest.approx(100 * more / 3350)
     assert (crossed.baseline, crossed.contender) == ("a=1 at b=1 if effects added", "a=1 at b=1")
+
+
+@pytest.mark.parametrize(
+    ("cells", "unit", "said"),
+    [
+        (
+            (3000, 3400, 2950, 3350),
+            "instructions",
+            "a=1 takes more instructions than a=0 (+400 (+13.4 %)), whatever b is",
+        ),
+        (
+            (3400, 3000, 3350, 2953),
+            "instructions",
+            "a=1 takes fewer instructions than a=0 (−398.5 (−11.8 %)), the same within ±2 % whatever b is",
+        ),
+        ((30, 40, 30, 40), "lines", "a=1 shares more cache lines than a=0 (+10 (+33.3 %)), whatever b is"),
+    ],
+)
+def test_a_headline_on_counts_says_what_is_counted_and_how_equal_the_levels_are(
+    cells: tuple[float, ...], unit: str, said: str
+) -> None:
+    names = ("0-0", "1-0", "0-1", "1-1")
+    found = counted_effects({name: [count] for name, count in zip(names, cells, strict=True)}, unit)
+    assert sentence_of(found["a: 1"], list(found.values()), Rule.of_edition(2, delta_pct=2)) == said

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kduel.core.format import effect
+from kduel.core.format import effect, plain_number
 from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import visible
 from kduel.judge.factors.contrasts import level_name
-from kduel.judge.verdict.headline import SAME, shows_difference, undecided_text
-from kduel.judge.verdict.rule import gating_rule
+from kduel.judge.verdict.headline import SAME, how_it_compares, shows_difference, undecided_text
+from kduel.judge.verdict.rule import Rule, gating_rule
 
 Group = tuple[str, str]
 """A benchmark, or the family of those that differ in factors alone, and its metric."""
@@ -26,12 +26,12 @@ def by_metric(results: Results) -> dict[Group, list[EffectResult]]:
 
 def factor_headlines(results: Results) -> list[Headline]:
     """A sentence for each metric and each level of the first factor against its reference; none for a study without factors."""
-    fewest = gating_rule(results).fewest
+    rule = gating_rule(results)
     return [
         Headline(
             baseline=main.references[0],
             contender=main.levels[0],
-            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group, fewest)}", 2000),
+            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group, rule)}", 2000),
         )
         for (benchmark, metric), group in by_metric(results).items()
         for main in subjects(group)
@@ -43,7 +43,7 @@ def subjects(group: Sequence[EffectResult]) -> list[EffectResult]:
     return [one for one in group if one.kind == "main" and one.factors == group[0].factors]
 
 
-def sentence_of(main: EffectResult, group: Sequence[EffectResult], fewest: int) -> str:
+def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -> str:
     """Sentence about how one level of the first factor compares, and on what that depends. Only what has a verdict is claimed."""
     subject, level, reference = main.factors[0], main.levels[0], main.references[0]
     others = [
@@ -62,7 +62,7 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], fewest: int) 
             )
             for name in depending
         )
-    said = compare_in_words(pair, main.result, fewest)
+    said = compare_in_words(pair, main.result, rule.fewest)
     open_ones = [
         name
         for name in factors
@@ -72,12 +72,20 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], fewest: int) 
     ]
     if main.result.verdict == "undecided":
         decided = [one for one in group if one.kind == "simple" and one.levels[0] == level and matters(one.result)]
-        return f"undecided on average; {pair[0]} is {', '.join(map(at_levels, decided))}" if decided else said
+        each = ", ".join(
+            f"{how_it_compares(one.result)} ({effect(one.result)}) at {levels_of(one)}" for one in decided
+        )
+        return f"undecided on average; {pair[0]} {each}" if each else said
     if not factors:
         return said
     if open_ones:
         return f"{said} on average; whether that depends on {enumerate_names(open_ones)} is undecided"
-    return f"{said}, whatever {enumerate_names(factors)} is"
+    within = (
+        ""
+        if all(one.result.verdict == "equal" for one in pairs)
+        else f" the same within ±{plain_number(rule.delta_pct)} %"
+    )
+    return f"{said},{within} whatever {enumerate_names(factors)} {'is' if len(factors) == 1 else 'are'}"
 
 
 def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str) -> str:
@@ -93,8 +101,12 @@ def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str)
 
 def at_levels(one: EffectResult) -> str:
     """`slower (+4.1 %) at thp=never`."""
-    levels = ", ".join(level_name(factor, at) for factor, at in one.at.items())
-    return f"{verdict_word(one.result)} at {levels}"
+    return f"{verdict_word(one.result)} at {levels_of(one)}"
+
+
+def levels_of(one: EffectResult) -> str:
+    """`thp=never`: where a simple effect was measured."""
+    return ", ".join(level_name(factor, at) for factor, at in one.at.items())
 
 
 def matters(result: MetricResult) -> bool:
@@ -123,7 +135,7 @@ def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 
         return f"{pair[0]} and {pair[1]} are equivalent"
     if result.verdict == "different":
         return f"{pair[0]} differs from {pair[1]} ({effect(result)})"
-    return f"{pair[0]} is {result.word} than {pair[1]} ({effect(result)})"
+    return f"{pair[0]} {how_it_compares(result)} than {pair[1]} ({effect(result)})"
 
 
 def enumerate_names(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kduel.core.format import effect_numbers, plain_number, share_text
-from kduel.core.metric_results import SHARED, MetricResult
+from kduel.core.metric_results import COUNTED, SHARED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
@@ -14,6 +14,8 @@ from kduel.judge.verdict.unfinished import find_unfinished
 
 SAME = ("equivalent", "equal")
 CONDITIONS = "conditions that should not matter"
+COUNTING = {COUNTED: ("takes", "instructions"), SHARED: ("shares", "cache lines")}
+"""By the unit of a count, what a contender does with more or fewer of what."""
 
 Side = Literal["better", "worse", "neutral"]
 
@@ -25,6 +27,14 @@ def side(metric: MetricResult) -> Side:
     if metric.verdict in ("different", "more", "fewer") and metric.better != "none" and metric.effect:
         return "better" if (metric.effect > 0) == (metric.better == "higher") else "worse"
     return "neutral"
+
+
+def how_it_compares(metric: MetricResult) -> str:
+    """`is slower`, `takes fewer instructions`: before `than`, for a difference that was shown."""
+    if not metric.more_or_fewer:
+        return f"is {metric.word}"
+    verb, what = COUNTING[metric.unit]
+    return f"{verb} {metric.word} {what}"
 
 
 def shows_difference(metric: MetricResult) -> bool:
@@ -94,9 +104,7 @@ def headline(
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
     if all(m.more_or_fewer for m in large):
-        verb, what = (
-            ("shares", "cache lines") if all(m.unit == SHARED for m in metrics) else ("takes", "instructions")
-        )
+        verb, what = COUNTING[SHARED if all(m.unit == SHARED for m in metrics) else COUNTED]
         good, bad, less = f"{verb} fewer {what}", f"{verb} more {what}", "more"
     else:
         timed = any(m.word in ("faster", "slower") for m in large)

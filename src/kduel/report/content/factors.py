@@ -23,6 +23,7 @@ from kduel.judge.factors.headline import (
     subjects,
     verdict_word,
 )
+from kduel.judge.verdict.headline import how_it_compares
 from kduel.judge.verdict.rule import gating_rule
 
 LINES_OF_CELLS = 16
@@ -66,11 +67,11 @@ def row_name(one: EffectResult, effects: Sequence[EffectResult]) -> str:
 
 def factor_groups(results: Results) -> list[FactorGroup]:
     """A group for each metric that has effects; none for a study without factors."""
-    fewest = gating_rule(results).fewest
+    rule = gating_rule(results)
     return [
         FactorGroup(
             group=group,
-            headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects, fewest) for main in subjects(effects))}",
+            headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects, rule) for main in subjects(effects))}",
             effects=effects,
             cells=cells,
             told=[
@@ -157,13 +158,13 @@ def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
                     f"({before.word}, {effect(before)}) and {plain_number(high)} ({after.word}, {effect(after)})"
                 )
         if len(said) == crossed and clear and len({result.word for _, result in clear}) == 1:
-            word = clear[0][1].word
+            how = how_it_compares(clear[0][1])
             where = ", ".join(plain_number(value) for value, _ in clear)
             said.append(
                 f"no crossing is shown over {factor} {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}: "
-                f"{main.levels[0]} is {word} at {where}, elsewhere equivalent or undecided{averaged}"
+                f"{main.levels[0]} {how} at {where}, elsewhere equivalent or undecided{averaged}"
                 if len(clear) < len(scale)
-                else f"{main.levels[0]} is {word} at every {factor} measured ({where}){averaged}"
+                else f"{main.levels[0]} {how} at every {factor} measured ({where}){averaged}"
             )
     return [visible(line, 1000) for line in said]
 
