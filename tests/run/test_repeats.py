@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import deque
 from pathlib import Path
 
 import pytest
+from cut_runs import cut_run
 from outside import BENCHMARK
 
 from kduel.core.experiment import Void
@@ -65,9 +65,7 @@ def test_the_same_fault_in_every_boot_is_the_kernels(kduel, write_study, tmp_pat
 def test_a_run_that_was_killed_while_a_trial_was_to_be_made_again_goes_on(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     kduel("run", write_study(machine="faults = {new = 1}", blocks=HOST), "--out", run)
-    for one in records(run):
-        if one["block"] > 1 or one["contender"] == "outside-new":
-            shutil.rmtree(run / "trials" / one["id"])
+    cut_run(run, [one["id"] for one in records(run) if one["block"] > 1 or one["contender"] == "outside-new"])
     assert kduel("resume", run).returncode == 0
     kept = records(run)
     assert [one["status"] for one in kept] == ["ok"] * 6
@@ -85,9 +83,7 @@ def test_a_run_goes_on_by_what_its_study_declares_of_the_host(kduel, write_study
     study = write_study(machine="max_wait = 10.0", blocks=f"fixed = 3\n[host]\n{table}\n")
     assert kduel("run", study, "--out", run).returncode == 0
     lock = (run / "lock.json").read_text()
-    for one in records(run):
-        if one["block"] > 1:
-            shutil.rmtree(run / "trials" / one["id"])
+    cut_run(run, [one["id"] for one in records(run) if one["block"] > 1])
     done = kduel("resume", run)
     assert done.returncode == 0, done.stderr
     assert len(records(run)) == 6 and (run / "lock.json").read_text() == lock

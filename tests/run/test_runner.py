@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cut_runs import cut_run
 
 
 def trials(run: Path) -> list[str]:
@@ -75,8 +75,7 @@ def test_the_same_command_goes_on_too_and_a_finished_run_is_reported_again(kduel
     run = tmp_path / "run"
     study = write_study()
     assert kduel("run", study, "--out", run).returncode == 0
-    for name in trials(run)[3:]:
-        subprocess.run(["rm", "-r", run / "trials" / name], check=True)
+    cut_run(run, trials(run)[3:])
     assert kduel("run", study, "--out", run).returncode == 0
     assert len(trials(run)) == 6
     again = kduel("run", study, "--out", run)
@@ -210,7 +209,7 @@ def test_a_kernel_that_does_not_build_is_left_out_and_the_others_go_on(kduel, wr
     assert others == ["ok"] * 8
     assert "outside-broken could not be measured" in done.stdout
     # What goes on later does not build it again.
-    shutil.rmtree(run / "trials" / max(trials(run)))
+    cut_run(run, [max(trials(run))])
     again = kduel("resume", run)
     assert again.returncode == 1 and "is left out" not in again.stderr
     assert len(trials(run)) == 12

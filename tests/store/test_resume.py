@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
+from cut_runs import cut_run
 from made_kernels import bzimage, module
 
 from kduel.cli.execute import default_out
@@ -69,8 +70,7 @@ def trials(run: Path) -> list[Path]:
 
 def shorten(run: Path) -> None:
     """As if the runner had been killed after the second trial."""
-    for trial in trials(run)[2:]:
-        shutil.rmtree(trial)
+    cut_run(run, [trial.name for trial in trials(run)[2:]])
 
 
 def test_a_relative_path_is_one_of_where_the_command_is_given(kduel, place: Path, tmp_path: Path):
@@ -124,20 +124,28 @@ def test_a_trial_that_was_removed_is_not_measured_again(kduel, write_study, tmp_
     run, words = tmp_path / "run", ("run", write_study(), "--out", tmp_path / "run")
     assert kduel(*words).returncode == 0
     again = ("resume", run) if command == "resume" else words
-    gone, *later = trials(run)
-    copy = gone.rename(tmp_path / "copy")
-    done = kduel(*again)
-    assert done.returncode == 2, done.stderr
-    assert f"trials/{gone.name} is missing, though later trials are there" in done.stderr
-    assert "restore it from a copy" in done.stderr and "another --out" in done.stderr
-    assert trials(run) == later
-    told = " ".join(kduel("report", run).stdout.split())
-    assert "The run was changed afterwards" in told
+    whole = trials(run)
+    for gone, why in ((whole[0], "though later trials are there"), (whole[-1], "which results.json has")):
+        copy = gone.rename(tmp_path / "copy")
+        done = kduel(*again)
+        assert done.returncode == 2, done.stderr
+        assert f"trials/{gone.name} is missing, {why}" in done.stderr
+        assert "restore it from a copy" in done.stderr and "another --out" in done.stderr
+        assert trials(run) == [one for one in whole if one != gone]
+        told = " ".join(kduel("report", run).stdout.split())
+        assert ("The run was changed afterwards" in told) == (gone == whole[0])
+        copy.rename(gone)
 
-    copy.rename(gone)
-    shutil.rmtree(later[-1])
+    for one in whole:
+        one.rename(tmp_path / one.name)
+    done = kduel(*again)
+    assert done.returncode == 2 and "(and 5 more)" in done.stderr, done.stderr
+    for one in whole:
+        (tmp_path / one.name).rename(one)
+
+    cut_run(run, [whole[-1].name])
     assert kduel(*again).returncode == 0, "what was not measured yet is measured"
-    assert trials(run) == [gone, *later]
+    assert trials(run) == whole
     assert kduel("verify", run).returncode == 0
 
 
@@ -224,7 +232,6 @@ def test_a_run_is_not_continued_with_another_baseline(kduel, place: Path, count:
     assert run(contenders).returncode == 0
     if not whole:
         shorten(place / "run")
-        (place / "run/results.json").unlink()
     before = len(trials(place / "run"))
     other = contenders[1:2] + contenders[:1] + contenders[2:]
     done = run(other)

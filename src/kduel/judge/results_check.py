@@ -20,7 +20,7 @@ from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
 from kduel.judge.lint.findings import machine_out
 from kduel.judge.verdict.unfinished import find_unfinished
-from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan
+from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan, trials_in
 from kduel.store.manifest import run_checksum
 from kduel.store.merged import parts
 from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
@@ -140,14 +140,6 @@ def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:
         told = ", ".join(f"trials/{visible(name, LONGEST)}" for name in names[:MOST_NAMED])
         lost.append(f"{told}{more} {'is' if len(names) == 1 else 'are'} missing, which {RESULTS} has; {RECOVER}")
     return lost
-
-
-def trials_in(kept: dict[str, Any]) -> set[str]:
-    """Names of the trials in kept results; none where these are damaged."""
-    try:
-        return {str(trial["id"]) for trial in kept["trials"]}
-    except (KeyError, TypeError):
-        return set()
 
 
 def earlier_state(kept: dict[str, Any], run: RunDir) -> Set[str] | None:

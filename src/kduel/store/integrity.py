@@ -7,14 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Set
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError, UnreadableError
 from kduel.core.regular_files import special_files
 from kduel.core.text import visible
 from kduel.core.toml import shorten
-from kduel.core.untrusted import entries
+from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
 from kduel.store.run_lock import NAME as HELD
@@ -210,16 +212,34 @@ def missing(
 def check_none_removed(run: RunDir, lock: Lock) -> None:
     """Raises InputError where a trial was removed from a run that is to go on: it would be measured again, and whoever
     dislikes a value could draw another. On an exact machine a repetition gives the same."""
-    if lock.machine.exact or not run.names():
+    if lock.machine.exact:
         return
     put_aside = {record.id for _, record in run.put_asides()}
-    if found := missing(lock, trials_of(run, lock), put_aside=put_aside):
+    found = missing(lock, trials_of(run, lock), put_aside=put_aside)
+    reported = sorted(reported_trials(run.path) - put_aside - {*run.names()})
+    if found := found or [f"trials/{visible(name, 200)} is missing, which {RESULTS} has" for name in reported]:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise InputError(
             f"{run.path}: {found[0]}{more}",
             "A trial that was removed is not measured again: restore it from a copy of the run, or measure in another "
             "directory: `kduel run` with another --out.",
         )
+
+
+def reported_trials(run: Path) -> set[str]:
+    """Names of the trials in a run's results.json; none where it is not there, or damaged."""
+    try:
+        return trials_in(msgspec.json.decode(read_whole(run / RESULTS)))
+    except (OSError, ValueError, RecursionError):
+        return set()
+
+
+def trials_in(kept: Any) -> set[str]:
+    """Names of the trials in kept results; none where these are damaged."""
+    try:
+        return {str(trial["id"]) for trial in kept["trials"]}
+    except (KeyError, TypeError):
+        return set()
 
 
 def measured_late(lock: Lock, records: list[TrialRecord]) -> list[str]:

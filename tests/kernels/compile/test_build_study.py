@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cut_runs import cut_run
 
 from kduel.core.cache import Cache
 
@@ -129,12 +130,10 @@ def test_a_missing_tool_is_named_with_its_package(
 
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on(kduel: Run, write_study: Callable[..., Path], tmp_path: Path) -> None:
-    import shutil
-
     run = tmp_path / "run"
     assert kduel("run", write_study("old", "new", blocks="fixed = 2"), "--out", run).returncode == 0
     before = sorted(path.name for path in (run / "trials").iterdir())
-    shutil.rmtree(run / "trials" / before[-1])
+    cut_run(run, [before[-1]])
     again = kduel("resume", run)
     assert again.returncode == 0, again.stderr
     assert sorted(path.name for path in (run / "trials").iterdir()) == before
