@@ -147,6 +147,15 @@ def test_a_contender_that_always_panics_is_not_measured(kduel, write_study, tmp_
     assert all(m["mean"] is None for m in results["metrics"])
     assert [t["status"] for t in results["trials"] if t["contender"] == "outside-new"] == ["void"] * 2
 
+    before = trials(run)
+    again = kduel("resume", run)
+    assert again.returncode == 1 and "outside-new could not be measured" in again.stderr
+    assert trials(run) == before, "it was measured on to the last block"
+    assert json.loads(kduel("status", run, "-f", "json").stdout)["state"] == "finished"
+    checked = kduel("verify", run)
+    assert checked.returncode == 3
+    assert "results.json is missing: the run has ended and was never written up; `kduel report " in checked.stdout
+
 
 @pytest.mark.slow
 def test_slower_is_a_status_only_where_it_is_asked_for(kduel, write_study, tmp_path: Path):

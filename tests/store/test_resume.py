@@ -134,6 +134,7 @@ def test_a_trial_that_was_removed_is_not_measured_again(kduel, write_study, tmp_
         assert trials(run) == [one for one in whole if one != gone]
         told = " ".join(kduel("report", run).stdout.split())
         assert ("The run was changed afterwards" in told) == (gone == whole[0])
+        assert "not running, 2 of 3 blocks" in kduel("status", run).stdout
         copy.rename(gone)
 
     for one in whole:

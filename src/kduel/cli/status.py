@@ -134,13 +134,14 @@ def serve(run: Path, port: int) -> None:
 def read_status(path: Path) -> RunStatus:
     """Read again from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
     from kduel.core.errors import InputError
-    from kduel.judge.evaluate import rule_of
+    from kduel.judge.evaluate import judge_run, rule_of
     from kduel.judge.verdict.interim import primary_results
+    from kduel.judge.verdict.unfinished import find_unfinished
     from kduel.store.collect import collect
     from kduel.store.fleet_state import read_live, read_state
     from kduel.store.integrity import derived_plan, trials_of
     from kduel.store.run_lock import at_work
-    from kduel.store.rundir import RunDir, has_report
+    from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
     if run.imported:
@@ -160,8 +161,12 @@ def read_status(path: Path) -> RunStatus:
     host_of = {trial.block: trial.host for trial in plan}
     there, holder = at_work(path)
     whole_blocks = sum(count >= size for count in by_block.values())
-    ended = has_report(path) or whole_blocks >= len(host_of)
-    state = "running" if there == "yes" else "finished" if ended else "stopped" if there == "no" else "unknown"
+    if there == "yes":
+        state = "running"
+    elif whole_blocks >= len(host_of) or (records and find_unfinished(judge_run(path)) is None):
+        state = "finished"
+    else:
+        state = "stopped" if there == "no" else "unknown"
     machines = []
     for name in lock.hosts or [""]:
         own = [record for record in records if record.member == name]

@@ -5,7 +5,9 @@ A machine of a plug-in may have codes of its own; these are the ones of KDuel.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -170,6 +172,26 @@ WHOSE = {one.code: one.whose for one in VOID_CODES}
 
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""
+
+
+class EndedTrial(Protocol):
+    """A trial that was carried out, or that is void."""
+
+    @property
+    def contender(self) -> str: ...
+    @property
+    def void(self) -> Void | None: ...
+
+
+def find_unmeasurable(trials: Iterable[EndedTrial], planned: int) -> set[str]:
+    """The contenders whose trials are all void by what may be their own fault, and enough of them, in a run of so many blocks."""
+    own = [trial for trial in trials if trial.void is None or may_be_contenders(trial.void)]
+    good = {trial.contender for trial in own if trial.void is None}
+    return {
+        name
+        for name, count in Counter(trial.contender for trial in own).items()
+        if name not in good and count >= min(HOPELESS, planned)
+    }
 
 
 def may_be_contenders(void: Void | None) -> bool:

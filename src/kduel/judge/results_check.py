@@ -120,9 +120,9 @@ def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]
     planned, there = len(derived_plan(run.lock())), len(run.names())
     if there >= planned or (run.path / PAGE).is_file():
         return [f"{RESULTS} is missing; {remedy}"], []
-    return [], [
-        f"{RESULTS} is missing: the run has {there} of {planned} trials, and was interrupted or never written up"
-    ]
+    if there and find_unfinished(judge_run(run.path)) is None:
+        return [], [f"{RESULTS} is missing: the run has ended and was never written up; {remedy}"]
+    return [], [f"{RESULTS} is missing: the run has {there} of {planned} trials, and was interrupted"]
 
 
 def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:

@@ -178,13 +178,13 @@ class Decision:
         }
         return [index for index, step in enumerate(self.lock.steps) if step.label in labels]
 
-    def check_measurable(self, contender: str) -> None:
+    def check_measurable(self) -> None:
         """Raises NotMeasuredError where a contender's trials are all void, and without it nothing is left to compare."""
-        if self.records.is_hopeless(contender) and contender not in self.records.excluded_contenders():
-            names = [one.name for one in self.lock.contenders]
+        out = self.records.unmeasurable
+        if not self.records.excluded_contenders().issuperset(out):
             raise NotMeasuredError(
-                "\n".join(self.describe_unmeasurable(name) for name in names if self.records.is_hopeless(name)),
-                f"{self.console_hint(contender)}; the trials so far are kept in {self.records.run.path}.",
+                "\n".join(map(self.describe_unmeasurable, out)),
+                f"{self.console_hint(out[-1])}; the trials so far are kept in {self.records.run.path}.",
             )
 
     def describe_unmeasurable(self, contender: str) -> str:

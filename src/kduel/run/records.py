@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container
 
 from kduel.core.experiment import LEFT_OUT, Void
-from kduel.core.void_codes import HOPELESS, may_be_contenders
+from kduel.core.void_codes import find_unmeasurable, may_be_contenders
 from kduel.run.repeat import Boot
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import checked_plan, trials_of
@@ -70,23 +70,19 @@ class Records:
         ]
 
     @property
-    def void_limit(self) -> int:
-        """Number of void trials, without a good one, after which a contender cannot be measured."""
-        return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
-
-    def is_hopeless(self, contender: str) -> bool:
-        """True if a contender's trials are all void, and enough of them."""
-        own = self.trials_of_contender(contender)
-        return len(own) >= self.void_limit and all(record.status == "void" for record in own)
+    def unmeasurable(self) -> list[str]:
+        """The contenders whose trials are all void, and enough of them."""
+        out = find_unmeasurable(self.by_id.values(), self.plan[-1].block)
+        return [contender.name for contender in self.lock.contenders if contender.name in out]
 
     def excluded_contenders(self) -> set[str]:
         """The contenders, other than the baseline, that cannot be measured: their first trials are all void.
 
         The run goes on with the others, if there are any. The values play no part in it.
         """
-        names = [contender.name for contender in self.lock.contenders]
-        out = {name for name in names[1:] if self.is_hopeless(name)}
-        return out if len(names) - len(out) > 1 else set()
+        baseline, *others = (contender.name for contender in self.lock.contenders)
+        out = {*self.unmeasurable} - {baseline}
+        return out if len(out) < len(others) else set()
 
     def reasons_not_to_boot(self, boot: Boot) -> list[Void]:
         """A reason for each trial of a boot that is not to be carried out; empty where it is."""

@@ -43,6 +43,8 @@ def make_trials(
     records = Records(run, run.lock())
     decision = Decision(records, watch, give_up)
     decision.report_kept(ready.machine.parallel)
+    decision.check_measurable()
+    excluded = records.excluded_contenders()
     trials = Trials.for_run(records, progress, boot_started)
 
     def take(ended: list[EndedTrial]) -> None:
@@ -53,12 +55,11 @@ def make_trials(
                 repeated_seconds=trials.repeats.seconds,
                 at_once=ready.machine.parallel,
             )
-        for contender in {trial.record.contender: None for trial in ended}:
-            if len(records.trials_of_contender(contender)) == records.void_limit:
-                decision.check_measurable(contender)
-                if contender in records.excluded_contenders():
-                    why = decision.describe_unmeasurable(contender)
-                    progress.warn(f"{why}\n{decision.console_hint(contender)}. The others go on without it.")
+        decision.check_measurable()
+        for contender in sorted(records.excluded_contenders() - excluded):
+            excluded.add(contender)
+            why = decision.describe_unmeasurable(contender)
+            progress.warn(f"{why}\n{decision.console_hint(contender)}. The others go on without it.")
 
     trials.make(
         ready,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kduel.core.results import Results
 from kduel.core.text import plural
-from kduel.core.void_codes import HOPELESS, may_be_contenders
+from kduel.core.void_codes import find_unmeasurable
 from kduel.judge.verdict.rule import planned_rule
 
 ENDED_BY = frozenset({"futile", "machine-out"})
@@ -51,9 +51,7 @@ def find_unfinished(results: Results) -> PlanProgress | None:
     rule = planned_rule(study)
     if complete >= rule.max_blocks:
         return None
-    good = {trial.contender for trial in results.trials if trial.status != "void"}
-    void = Counter(trial.contender for trial in results.trials if may_be_contenders(trial.void))
-    out = {name for name, count in void.items() if name not in good and count >= min(HOPELESS, rule.max_blocks)}
+    out = find_unmeasurable(results.trials, rule.max_blocks)
     if names[0] in out or len(names) - len(out) < 2:
         return None
     if study.fixed is None:

@@ -133,8 +133,7 @@ class Controller:
                 if (rounds := self.complete_rounds()) != looked:
                     looked = rounds
                     if rounds:
-                        for contender in self.lock.contenders:
-                            self.decision.check_measurable(contender.name)
+                        self.decision.check_measurable()
                     if self.decision.is_over():
                         return
                     self.quarantine()
