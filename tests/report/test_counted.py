@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from examples import exact
@@ -18,7 +19,7 @@ from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.wording import verdict_text
 from kduel.report import report_format
 from kduel.report.content.closing import closing
-from kduel.report.content.counted import BOOT, LARGEST, OF_BOOT, is_counted, next_command
+from kduel.report.content.counted import BOOT, LARGEST, OF_BOOT, OUTSIDE_PCT, is_counted, next_command
 from kduel.report.content.digest import digest
 from kduel.report.text import render_text
 
@@ -321,6 +322,11 @@ def test_a_range_that_rounds_to_one_number_is_that_number() -> None:
     found = results()
     found.metrics = [metric("switch-8-0k", "", "more", [(6332, 7718), (6332, 7719)])]
     assert "+21.9 to +21.9 %" not in (text := render_text(found, width=80, colour=False)) and " +21.9 % " in text
+
+
+def test_the_documentation_states_what_counts_as_a_different_change() -> None:
+    said = " ".join((Path(__file__).parents[2] / "docs/exact.md").read_text().split())
+    assert f"more than {OUTSIDE_PCT:g} points (per cent of the baseline) outside the range" in said
 
 
 def of_pipe(kind: str, before: float, after: float, *, counted: bool) -> list[str]:
