@@ -236,6 +236,17 @@ def test_trials_that_were_removed_are_named_and_the_last_trace_of_them_is_kept(k
     assert "kduel report" not in done.stdout
 
 
+@pytest.mark.parametrize("lost", ["lock.json", "plan.jsonl", "study.toml"])
+def test_a_document_that_was_removed_is_missing_and_its_directory_still_a_run(kduel, run: Path, lost: str):
+    """Without lock.json the status was 2, as for a wrong command line, and the advice to give another directory."""
+    (run / lost).unlink()
+    done = kduel("verify", run)
+    assert done.returncode == 1 and lost in done.stdout and "Restore the run from a copy" in done.stdout, done.stderr
+    for name in ("lock.json", "plan.jsonl"):
+        (run / name).unlink(missing_ok=True)
+    assert kduel("verify", run).returncode == 2
+
+
 def test_an_exact_part_that_was_removed_is_named(run: Path):
     edit(run, lambda document: document.update(exact={"metrics": []}))
     assert compare_kept(run) == (

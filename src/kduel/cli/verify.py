@@ -40,7 +40,7 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     checked, as `kduel report` writes it from the raw files, nor are the results of `kduel explain` in RUN/explain, but for
     the trials there.
 
-    Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 3 if something could not be compared
+    Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 2 if RUN is no run, 3 if something could not be compared
     (this user may not read it, or another version of KDuel wrote it), if results.json is of fewer trials than RUN has now, or if
     RUN is not finished. It detects damage and careless edits, not deliberate fraud: anybody can write new manifests.
 
@@ -56,7 +56,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     from kduel.store.merged import examine as examine_merged
     from kduel.store.rundir import EXACT, RunDir
 
-    opened = RunDir.find(run)
+    # A run that has lost its lock.json still has its plan.
+    opened = RunDir(run) if (run / "plan.jsonl").is_file() else RunDir.find(run)
     what = "imported file" if opened.imported else "trial"
     try:
         if special := check_special_files(run):
