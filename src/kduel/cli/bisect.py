@@ -158,10 +158,11 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
     """
     from kduel.cli import bisect_exact
+    from kduel.cli.output_check import is_own_run
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.errors import InputError
-    from kduel.run.bisect.git import git
+    from kduel.run.bisect.git import git, is_tracked
     from kduel.run.bisect.history import changed_files, read_history
     from kduel.run.bisect.journal import hold_directory
 
@@ -188,9 +189,15 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     tree = options.tree.resolve()
     if step is None:
         git(tree, "rev-parse", "--git-dir")
+        if options.plot and is_tracked(tree, options.plot.resolve()):
+            raise InputError(f"{options.plot} is a file of {tree}, and would be replaced", "Give another --plot.")
     cache = Cache(progress=progress)
     kept = cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
     work = options.build_dir.resolve() if options.build_dir else kept
+    if run := next((one for one in (work, *work.parents) if is_own_run(one)), None):
+        raise InputError(
+            f"{options.build_dir} would change the run {run}", "Give another --build-dir, outside of runs."
+        )
     if step is not None:
         with hold_directory(work):
             bisect_exact.check_step(tree, work, step, options, cache, progress)

@@ -72,6 +72,27 @@ def bisect(forked_kduel: ForkedKduel, repository: Path) -> Callable[..., tuple[i
     return call
 
 
+def test_neither_a_file_of_the_tree_nor_a_run_is_written_to(
+    bisect: Callable[..., tuple[int, str, str]], repository: Path, unpack: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """`--plot` replaced a picture of the tree, and a run became a build directory."""
+    picture = repository / "logo.svg"
+    picture.write_text("<svg/>")
+    git(repository, "add", "logo.svg")
+    (repository / "a*.svg").write_text("of the last search")
+    words = ("c0", "c1", "--measure", "cat value", "--plot")
+    status, _, err = bisect(tmp_path, *words, str(picture))
+    git(repository, "rm", "-q", "-f", "logo.svg")
+    assert status == 2 and "logo.svg is a file of" in err and "Give another --plot" in err
+    assert "is a file of" not in bisect(tmp_path, *words, str(repository / "a*.svg"))[2]
+    run = unpack("process")
+    before = sorted(run.rglob("*"))
+    for place in (run, run / "new"):
+        status, _, err = bisect(tmp_path, *words[:-1], "--build-dir", str(place))
+        assert status == 2 and f"would change the run {run}" in err and "Give another --build-dir" in err
+    assert sorted(run.rglob("*")) == before
+
+
 @pytest.mark.slow
 def test_the_commit_is_found_and_written_as_json_text_and_plot(
     bisect: Callable[..., tuple[int, str, str]], repository: Path, tmp_path: Path

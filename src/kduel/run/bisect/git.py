@@ -112,6 +112,11 @@ def check_out(place: Path, commit: str) -> None:
     git(place, "checkout", "--quiet", "--force", "--detach", commit)
 
 
+def is_tracked(tree: Path, path: Path) -> bool:
+    """True if git has the file in the tree."""
+    return not git(tree, "--literal-pathspecs", "ls-files", "--", str(path), check=False).startswith("\n")
+
+
 def commit_subject(tree: Path, commit: str) -> str:
     """The first line of a commit's message."""
     return git(tree, "show", "--no-patch", "--format=%s", commit)
