@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
-from examples import exact
+from examples import ROOT, exact
 from msgspec import structs
 
 from kduel.benchmarks.kbench import Kbench
@@ -325,7 +324,7 @@ def test_a_range_that_rounds_to_one_number_is_that_number() -> None:
 
 
 def test_the_documentation_states_what_counts_as_a_different_change() -> None:
-    said = " ".join((Path(__file__).parents[2] / "docs/exact.md").read_text().split())
+    said = " ".join((ROOT / "docs/exact.md").read_text().split())
     assert f"more than {OUTSIDE_PCT:g} points (per cent of the baseline) outside the range" in said
 
 

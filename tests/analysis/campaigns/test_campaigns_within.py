@@ -201,6 +201,26 @@ def test_a_parameter_is_named_with_both_values(run: Path, tmp_path: Path) -> Non
     assert set(pair.unlike.values()) == {"cpu is not set in the first, 1 in the second"}
 
 
+def test_a_benchmark_that_differs_under_one_label_is_a_difference(run: Path, tmp_path: Path) -> None:
+    """It said that nothing known differs, and below that nothing was measured alike."""
+    again = with_parameters(shutil.copytree(run, tmp_path / "again"), cpu=1)
+    name = RunDir.open(run).lock().contenders[0].name
+    labels = [step.label for step in RunDir.open(run).lock().steps]
+    found = campaigns([f"{run}:{name}", f"{again}:{name}"])
+    assert [(one.group, one.key, [*one.values.values()]) for one in found.confounds] == [
+        ("benchmarks", label, ["cpu not set", "cpu=1"]) for label in labels
+    ]
+    text = page.text(wording.page_of(found))
+    assert f"benchmarks: {labels[0]}" in text and "Nothing that is known" not in text
+    assert found.between[0].attribution.things == [f"benchmarks.{label}" for label in labels]
+    # What only one of them measured is no difference of the other.
+    lock = json.loads((again / "lock.json").read_text())
+    for number, step in enumerate(lock["steps"]):
+        step["label"] = f"other-{number}"
+    (again / "lock.json").write_text(json.dumps(lock))
+    assert campaigns([f"{run}:{name}", f"{again}:{name}"]).confounds == []
+
+
 def test_a_difference_too_small_to_matter_is_called_so(run: Path) -> None:
     """The run's own report says it, too."""
     small = [m for m in campaigns([str(run)], delta=90.0).between[0].changes if m.below_delta]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.analysis.campaigns.columns import Column
+from kduel.core.format import parameter_text
 from kduel.core.results import Difference
 from kduel.core.text import plural
-from kduel.judge.lint.confounds import DeclaredDifferences, differences
+from kduel.judge.lint.confounds import DeclaredDifferences, differences, text
 
 FOLLOWS = DeclaredDifferences(kernels=True, scheduler=True)
 """What differs because the kernel or the scheduler does, and is no thing of its own."""
@@ -50,6 +52,7 @@ def attribute(before: Column, after: Column) -> Attribution:
             told=f"Nothing is known of where {' and '.join(blind)} {'was' if len(blind) == 1 else 'were'} measured: no change can be attributed to anything.",
         )
     found = differences({"before": before.environments, "after": after.environments}, FOLLOWS)
+    found += different_steps([structs.replace(before, name="before"), structs.replace(after, name="after")])
     things, unknown = things_of(found)
     alone = things[0] if len(things) == 1 and not unknown else None
     return Attribution(
@@ -60,6 +63,33 @@ def attribute(before: Column, after: Column) -> Attribution:
         same_run=together,
         told=attribution_sentence(things, unknown, together),
     )
+
+
+def different_steps(found: Sequence[Column]) -> list[Difference]:
+    """The benchmarks that differ in parameters between columns under one label."""
+    known = [column for column in found if column.environments]
+    differing = []
+    for label in dict.fromkeys(label for column in known for label in column.steps):
+        have = [column.steps[label] for column in known if label in column.steps]
+        names = [
+            name
+            for name in dict.fromkeys(name for parameters in have for name in parameters)
+            if any(parameters.get(name, ...) != have[0].get(name, ...) for parameters in have)
+        ]
+        if names:
+            values = {
+                column.name: text("; ".join(parameter_words(column.steps[label], name) for name in names))
+                if label in column.steps
+                else None
+                for column in known
+            }
+            differing.append(Difference(group="benchmarks", key=label, values=values, declared=False))
+    return differing
+
+
+def parameter_words(parameters: Mapping[str, Any], name: str) -> str:
+    """`command=sleep 1`, `cpu not set`."""
+    return f"{name}={parameter_text(parameters[name])}" if name in parameters else f"{name} not set"
 
 
 def things_of(found: Sequence[Difference]) -> tuple[list[str], list[str]]:

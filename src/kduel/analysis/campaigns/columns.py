@@ -59,6 +59,8 @@ class Column(Struct, kw_only=True):
     """One a trial; empty where nothing is known."""
     series: dict[tuple[str, str], Series]
     """By step label and metric name."""
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By label: the benchmark (`use`) and its parameters; empty for imported results."""
     exact: dict[str, Any] = field(default_factory=dict)
     """The machine, where repeated trials on it give the same numbers: its values may be compared with those of a column that
     has the same one. Else empty."""
@@ -166,6 +168,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),
+                steps=parameters,
                 exact=machine | {"seed": lock.seed, "steps": list(parameters), "parameters": parameters}
                 if lock.machine.exact
                 else {},

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.attribution import Attribution, attribute, list_few
+from kduel.analysis.campaigns.attribution import Attribution, attribute, different_steps, list_few
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.editions import EDITION
@@ -113,7 +113,7 @@ def compare(found: Sequence[Column], *, delta: float | None = None, which: Which
     return Campaigns(
         delta_pct=rule.delta_pct,
         columns=[facts(number, column) for number, column in enumerate(found)],
-        confounds=differences(known, DeclaredDifferences()),
+        confounds=differences(known, DeclaredDifferences()) + different_steps(found),
         rows=[row(key, found) for key in keys],
         between=[compare_columns(found[first], found[second], keys, rule, share, delta) for first, second in pairs],
         left_out=left_out,
