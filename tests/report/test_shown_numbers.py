@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import simulated
+from msgspec import structs
 
 from kduel.core.experiment import Metric
 from kduel.core.format import effect, interval_text, share_text, signed_number
@@ -12,6 +14,7 @@ from kduel.core.samples import Samples
 from kduel.judge.verdict.headline import headline
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
+from kduel.report import report_format
 
 
 def result(old: list[float], new: list[float], unit: str = "ns", *, exact: bool = False) -> MetricResult:
@@ -87,3 +90,23 @@ def test_a_change_from_0_is_shown_in_its_unit() -> None:
         "+1 ns",
         "–",
     )
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "mail", "summary"])
+def test_means_that_differ_the_other_way_than_the_change_are_explained(form: str) -> None:
+    found = simulated(metrics=2)
+    before, after = [100.0, 100.0, 400.0, 100.0, 100.0], [110.0, 110.0, 330.0, 110.0, 110.0]
+    found.metrics[0] = structs.replace(
+        result(before, after),
+        benchmark="pipe",
+        baseline=found.metrics[0].baseline,
+        contender=found.metrics[0].contender,
+    )
+    one = found.metrics[0]
+    assert effect(one).startswith("+") and one.mean is not None and one.baseline_mean is not None
+    assert one.mean < one.baseline_mean
+    words = " ".join(report_format(form).render(found).split())
+    assert words.count("the means beside the change differ the other way, as they are arithmetic") == 1
+    assert "pipe/m: the means beside" in words
+    one.mean = one.baseline_mean
+    assert "differ the other way" not in report_format(form).render(found)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
-from kduel.core.format import plain_number
-from kduel.core.metric_results import COUNTS
+from kduel.core.format import MINUS, arms, effect, plain_number
+from kduel.core.metric_results import COUNTS, MetricResult
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report.content.host import host_line
+from kduel.report.content.notes import few, key
 
 ONCE = (
     "Each operation was counted once, under one condition: an exact difference may be another under other conditions that "
@@ -113,7 +114,31 @@ def caveats(results: Results, run: str = "RUN") -> list[str]:
         said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")
         if status == "partial":
             said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
-    return [*said, *repetitions(results), *unfinished_sentences(results, run)]
+    return [*said, *repetitions(results), *other_signs(results), *unfinished_sentences(results, run)]
+
+
+def other_signs(results: Results) -> list[str]:
+    """Sentence on the rows of tables whose two means differ the other way than their change."""
+    rows = [(visible(one.name, 200), one.result) for one in results.effects]
+    found = [name for name, metric in rows or [(key(m), m) for m in results.metrics] if has_other_sign(metric)]
+    pairs = "" if results.study.imported else " and compares within blocks"
+    return (
+        [
+            f"{few(found)}: the means beside the change differ the other way, as they are arithmetic and the change is "
+            f"geometric{pairs}. The verdict is on the change."
+        ]
+        if found
+        else []
+    )
+
+
+def has_other_sign(metric: MetricResult) -> bool:
+    """True if a ratio's two means, as they are shown, differ the other way than its change."""
+    if metric.scale != "ratio" or metric.mean is None or metric.baseline_mean is None:
+        return False
+    before, after = (mean for mean, _ in arms(metric))
+    sign = effect(metric)[0]
+    return before != after and sign == (MINUS if metric.mean > metric.baseline_mean else "+")
 
 
 def unfinished_sentences(results: Results, run: str) -> list[str]:
