@@ -164,14 +164,15 @@ def check(found: Sequence[MergedRun]) -> None:
                 f"{first.run.path} and {other.run.path} are different experiments:\n{differences_text(differing, names)}",
                 "Only runs with the same contenders, benchmarks and protocol can be merged. `kduel diff` compares others.",
             )
-    seen: dict[tuple[str, str, str], Path] = {}
+    seen: dict[tuple[str, str | None], Path] = {}
     for one in found:
         for record in trials_of(one.run, one.lock):
             manifest = one.run.directory(record.id) / MANIFEST
-            key = record.id, record.started, digest(os.fsencode(manifest)) if manifest.is_file() else ""
-            if record.started and seen.setdefault(key, one.run.path) != one.run.path:
+            # It covers trial.json as it was written, whatever that says of the start now.
+            key = record.id, digest(os.fsencode(manifest)) if manifest.is_file() else in_utc(record.started)
+            if key[1] and seen.setdefault(key, one.run.path) != one.run.path:
                 raise InputError(
-                    f"{one.run.path} and {seen[key]} hold the same trial {record.id}, started at {record.started}",
+                    f"{one.run.path} and {seen[key]} hold the same trial {record.id}",
                     "One is a copy of the other: merge it once.",
                 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import msgspec
@@ -133,6 +134,24 @@ def test_a_copy_is_no_second_run(tmp_path: Path) -> None:
     with pytest.raises(KduelError, match="one run only"):
         merge([run], tmp_path / "c")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("started", "manifests"), [("", True), ("elsewhere", True), ("elsewhere", False)])
+def test_a_copy_that_states_its_starts_otherwise_is_no_second_run(
+    tmp_path: Path, started: str, manifests: bool
+) -> None:
+    """Without its starts, or with those of another time zone, a copy counted as more trials."""
+    run = make_run(tmp_path / "a")
+    subprocess.run(["cp", "-r", run, tmp_path / "b"], check=True)
+    for path in (tmp_path / "b/trials").glob("*/trial.json"):
+        record = json.loads(path.read_text())
+        zone = timezone(timedelta(hours=1))
+        record["started"] = started and datetime.fromisoformat(record["started"]).astimezone(zone).isoformat()
+        path.write_text(json.dumps(record))
+    for path in [] if manifests else tmp_path.rglob("manifest.sha256"):
+        path.unlink()
+    with pytest.raises(KduelError, match="hold the same trial"):
+        merge([run, tmp_path / "b"], tmp_path / "c")
 
 
 def test_a_changed_part_is_told(tmp_path: Path) -> None:
