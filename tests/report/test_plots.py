@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import Any
 
@@ -19,7 +20,9 @@ from kduel.report.content.methods import value_words
 from kduel.report.page.charts import metric_groups
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
-from kduel.report.plots.tails import survival_chart, tail_of
+from kduel.report.plots.draw import Scale
+from kduel.report.plots.intervals import LARGE, Intervals, Ratios, intervals, inverse
+from kduel.report.plots.tails import log_ticks, survival_chart, tail_of
 from kduel.report.plots.trials import SliceDot, summarize_slices
 
 
@@ -101,8 +104,6 @@ def test_forest_is_logarithmic_where_a_change_is_large() -> None:
 
 def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen() -> None:
     from msgspec.structs import replace
-
-    from kduel.report.plots.intervals import Ratios, intervals, inverse
 
     made = published().metrics[0]
 
@@ -250,3 +251,15 @@ def test_the_value_of_a_sliced_metric_is_told_as_it_was_reduced() -> None:
     assert value_words(metric, "better-half") == "the mean of a trial's slices"
     metric.slices = {}
     assert told not in " ".join(report_format("text").render(results).split())
+
+
+def test_every_axis_has_two_labels_at_least() -> None:
+    for limit in np.geomspace(0.5, 20_000, 500):
+        wide = Ratios(low=inverse(limit), high=limit)
+        axis = Intervals(scale=Scale(low=-limit, high=limit) if limit <= LARGE else wide, delta=1.0, name="axis")
+        assert axis.axis().count("<text") >= 2, limit
+        for low in (0.0, 0.3 * limit, 0.7 * limit, 0.95 * limit, -limit):
+            for about in (2, 3, 4, 6, 8):
+                assert len(Scale(low=low, high=limit).ticks(about)) >= 2, (low, limit, about)
+    for low in (55.0, 101.0, 250.0):
+        assert len(log_ticks(Scale(low=math.log10(low), high=math.log10(1.3 * low)))) >= 2

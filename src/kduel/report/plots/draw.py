@@ -33,12 +33,12 @@ class Scale(Struct, frozen=True):
         return (value - low) / (high - low)
 
     def ticks(self, about: int) -> list[float]:
-        """Round values on the axis, about so many; powers of ten on a logarithmic one."""
+        """Round values on the axis, about so many, two at least; powers of ten on a logarithmic one."""
         if self.log:
             return [10.0**power for power in range(math.floor(math.log10(max(1.0, self.high))) + 1)]
         step = round_up((self.high - self.low) / about)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        return [number * step for number in range(first, last + 1)]
+        return [number * step for number in range(first, last + 1)] if first < last else self.ticks(2 * about)
 
 
 def round_up(wanted: float) -> float:

@@ -93,9 +93,13 @@ class Intervals(Struct, frozen=True):
 
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
-        places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(4)]
-        inside = [(x, text) for x, text in places if 1 - INSIDE <= x <= INSIDE]
-        return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside))
+
+        def labels(about: int) -> list[tuple[float, str]]:
+            places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(about)]
+            inside = [(x, text) for x, text in places if 1 - INSIDE <= x <= INSIDE]
+            return inside if len(inside) > 1 else labels(2 * about)
+
+        return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in labels(4)))
 
 
 def cell(drawn: Markup, tone: str = "") -> Markup:

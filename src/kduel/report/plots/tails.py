@@ -81,11 +81,13 @@ def steps(points: Sequence[Point]) -> list[Point]:
 
 
 def log_ticks(scale: Scale, *, fine: bool = True) -> list[float]:
-    """Round values on an axis of decimal logarithms: powers of ten, with 2 and 5 times them on a short axis if `fine`."""
+    """Round values on an axis of decimal logarithms: powers of ten, with 2 and 5 times them on a short axis if `fine`; two at
+    least."""
     parts = (1, 2, 5) if fine and scale.high - scale.low <= FINE else (1,)
     powers = range(math.floor(scale.low), math.floor(scale.high) + 1)
     found = [part * 10.0**power for power in powers for part in parts]
-    return [value for value in found if scale.low <= math.log10(value) <= scale.high]
+    inside = [value for value in found if scale.low <= math.log10(value) <= scale.high]
+    return inside if len(inside) > 1 else Scale(low=10**scale.low, high=10**scale.high).ticks(4)
 
 
 def shift_chart(one: ShiftResult, arm: int, delta: float, label: str) -> Markup:
