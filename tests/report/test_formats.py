@@ -358,3 +358,9 @@ def test_exact_differences_are_told_by_their_size_too() -> None:
     results = exact()
     told = sorted(results.metrics, key=digest.largest_first)
     assert [m.benchmark for m in told] == ["context-switch", "getpid", "boot", "fork"]
+
+
+def test_a_report_warns_of_its_machine_once() -> None:
+    found = simulated(metrics=2)
+    page = report_format("html").render(found)
+    assert page.count("Read them as a test of the method") == 1

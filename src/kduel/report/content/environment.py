@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from kduel.core.results import Difference, Results
 from kduel.core.text import visible
@@ -47,11 +48,13 @@ def difference_groups(results: Results) -> list[DifferenceGroup]:
 
 
 def environment_rows(results: Results) -> list[tuple[str, list[str]]]:
-    """(key, value by contender) of all that was captured and of the machine; the same keys in one row."""
+    """(key, value by contender) of all that was captured and of the machine, without its warning, which is a caveat; the same
+    keys in one row."""
     names = [contender.name for contender in results.contenders]
     columns = [dict(flat(results.environment.get(name, {}))) for name in names]
     keys = list(dict.fromkeys(key for column in columns for key in column))
-    rows = [(f"machine: {key}", [value] * len(names)) for key, value in flat(to_builtins(results.machine))]
+    machine = to_builtins(replace(results.machine, timing_warning=""))
+    rows = [(f"machine: {key}", [value] * len(names)) for key, value in flat(machine)]
     rows += [(key, [column.get(key, "") for column in columns]) for key in keys]
     return rows[:ROWS]
 
