@@ -13,6 +13,7 @@ from pages import KINDS
 from kduel.report import report_format
 
 MODULES = Path(__file__).parents[2] / ".venv/page-checks/node_modules"
+pytestmark = pytest.mark.slow
 RUN = (
     "(await axe.run(document, {resultTypes: ['violations']})).violations.map("
     "one => `${one.id} ${one.nodes.map(node => node.html.slice(0, 150)).join(' ')}`)"

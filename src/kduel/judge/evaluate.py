@@ -19,7 +19,7 @@ from kduel.explain.sharing import compare as sharing
 from kduel.judge.factors import effects, factor_headlines
 from kduel.judge.factors.contrasts import cell_tables
 from kduel.judge.lint import examine
-from kduel.judge.lint.findings import changed_afterwards, machine_out
+from kduel.judge.lint.findings import changed_afterwards, machine_out, unfinished_part
 from kduel.judge.lint.findings import futile as futile_run
 from kduel.judge.pooled import read_merged
 from kduel.judge.ranking import rankings
@@ -28,6 +28,7 @@ from kduel.judge.verdict.futility import futile, futility_text
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
+from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.store import integrity
 from kduel.store.collect import Collector
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
@@ -129,6 +130,10 @@ def judge_merged(run: RunDir) -> Results:
     results = judge_samples(study, lock, found.samples, trials, repeated, environments, changes, [])
     for part in found.parts:
         results.warnings += machines_out(part.run, part.name)
+        whole = part.result().blocks >= rule_of(part.lock).max_blocks
+        if not whole and (left := find_unfinished(judge_run(part.run.path))):
+            said = f"{part.name} is not finished: {left.blocks} {'is' if left.complete == 1 else 'are'} complete."
+            results.warnings.append(unfinished_part.PLUGIN.warning(said))
     return results
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -79,6 +80,15 @@ def test_runs_of_one_machine_are_one_longer_run(tmp_path: Path) -> None:
     assert {part.machine for part in record.parts} == {"rack1"}
     (metric,) = judge_run(tmp_path / "c").metrics
     assert metric.machines is None and metric.n == 20
+
+
+def test_a_part_that_is_not_finished_is_named(tmp_path: Path) -> None:
+    """Merged with another, a run that had been interrupted when its result was liked looked like a whole one."""
+    runs = [make_run(tmp_path / name, 0.9, seed=day, day=day, most=10) for day, name in enumerate("ab", 1)]
+    shutil.rmtree(max((runs[1] / "trials").iterdir()))
+    merge(runs, tmp_path / "c")
+    told = [one.message for one in judge_run(tmp_path / "c").warnings if one.code == "unfinished-part"]
+    assert told == ["b is not finished: 9 of up to 10 blocks are complete."]
     merge(runs, tmp_path / "d", ["left", "right"])
     (metric,) = judge_run(tmp_path / "d").metrics
     assert metric.machines is not None and [one.machine for one in metric.machines.effects] == ["left", "right"]
