@@ -84,7 +84,7 @@ def test_runs_of_one_machine_are_one_longer_run(tmp_path: Path) -> None:
 
 def test_a_part_that_is_not_finished_is_named(tmp_path: Path) -> None:
     """Merged with another, a run that had been interrupted when its result was liked looked like a whole one."""
-    runs = [make_run(tmp_path / name, seed=day, day=day, most=10, sd_pct=3.0) for day, name in enumerate("ab", 1)]
+    runs = [make_run(tmp_path / name, seed=day, day=day, most=10, sd_pct=0.8) for day, name in enumerate("ab", 1)]
     shutil.rmtree(max((runs[1] / "trials").iterdir()))
     merge(runs, tmp_path / "c")
     told = [one.message for one in judge_run(tmp_path / "c").warnings if one.code == "unfinished-part"]
