@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -14,6 +15,7 @@ from kduel.analysis.campaigns.columns import Column, columns
 from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.cli.diff import command
 from kduel.core.errors import InputError
+from kduel.report.campaigns import wording
 from kduel.store.imported import Source, bring_in
 
 PUBLISHED = Path(__file__).parents[3] / "studies" / "published"
@@ -66,6 +68,19 @@ def test_metrics_bear_their_own_reliability(everything: Campaigns) -> None:
     assert {text for key, text in told.items() if key != "context-switch/time"} == {
         "not known: n = 1 in every column"
     }
+    # A line for each remark, and none on the spread, which stands beside each mean.
+    (results,) = [section for section in wording.page_of(everything).sections if section.heading == "Results"]
+    once = ", ".join(key for key in told if key != "context-switch/time")
+    assert results.bullets == [
+        f"{once}: not known: n = 1 in every column.",
+        f"context-switch/time: {told['context-switch/time']}.",
+    ]
+    vary = [
+        msgspec.structs.replace(row, reliability=f"repeats vary by {n} % (SD)")
+        for n, row in enumerate(everything.rows)
+    ]
+    vary[0].reliability += "; n = 1 in 2"
+    assert wording.reliability_lines(vary) == [f"{vary[0].key}: n = 1 in 2."]
 
 
 def test_every_claim_has_what_its_data_support(found: list[Column]) -> None:

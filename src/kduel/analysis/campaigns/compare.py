@@ -64,6 +64,9 @@ class MetricRow(Struct, kw_only=True):
     """How far its values can be trusted, by their own spread."""
 
 
+REPEATS_VARY = "repeats vary by"
+
+
 class ColumnChange(Struct, kw_only=True):
     """Two columns: what differs, and how each metric changed."""
 
@@ -245,7 +248,7 @@ def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]
     if not spreads:
         return "not known: n = 1 in every column"
     once = sum(1 for series in have if series and len(series.values) == 1)
-    return f"repeats vary by {percent_size(max(spreads))} (SD)" + (f"; n = 1 in {once}" if once else "")
+    return f"{REPEATS_VARY} {percent_size(max(spreads))} (SD)" + (f"; n = 1 in {once}" if once else "")
 
 
 def undeclared_share(pairs: Sequence[tuple[Column, Column]]) -> float:

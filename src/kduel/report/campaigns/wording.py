@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kduel.analysis.campaigns.attribution import list_few
 from kduel.analysis.campaigns.claims import JudgedClaim
-from kduel.analysis.campaigns.compare import Campaigns, ColumnChange, MetricRow, Summary
+from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow, Summary
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
@@ -95,9 +95,18 @@ def results_section(found: Campaigns) -> PageSection:
         for row in found.rows
     ]
     head = ["metric", *(column.letter for column in found.columns), "n"]
-    bullets = [f"{row.key}: {row.reliability}." for row in found.rows]
     table = CampaignTable(head=head, rows=rows) if rows else None
-    return PageSection(heading="Results", table=table, bullets=bullets)
+    return PageSection(heading="Results", table=table, bullets=reliability_lines(found.rows))
+
+
+def reliability_lines(rows: Sequence[MetricRow]) -> list[str]:
+    """A line for each remark on how far values can be trusted, with its metrics. The table has how much repeats vary."""
+    keys: dict[str, list[str]] = {}
+    for row in rows:
+        varies = row.reliability.startswith(REPEATS_VARY)
+        remark = row.reliability.partition("; ")[2] if varies else row.reliability
+        keys.setdefault(remark, []).append(row.key)
+    return [f"{list_few(those, 12)}: {remark}." for remark, those in keys.items() if remark]
 
 
 def better_side(row: MetricRow) -> str:
