@@ -22,6 +22,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     share: float | None = None
     inner: Inner = Inner()
     many: list[Inner] = []
+    perhaps: Inner | None = None
 
 
 class Chosen(msgspec.Struct):
@@ -37,7 +38,10 @@ class Chosen(msgspec.Struct):
         ({"name": "a", "count": 0}, "count: this must be a whole number >= 1"),
         ({"name": "a", "inner": 5}, "inner: this must be a table, and is a whole number"),
         ({"name": "a", "inner": {"mode": "quick"}}, "inner.mode: 'quick' is not possible; give fast or slow or idle"),
-        ({"name": "a", "many": [{}, {"mood": 1}]}, "many[#2]: there is no key `mood`"),
+        ({"name": "a", "many": [{}, {"mood": 1}]}, "many[#2]: there is no key `mood`. Did you mean mode?"),
+        ({"name": "a", "cont": 1}, "there is no key `cont`. Did you mean count?"),
+        ({"name": "a", "perhaps": {"moda": 1}}, "perhaps: there is no key `moda`. Did you mean mode?"),
+        ({"name": "a", "zzz": 1}, "there is no key `zzz`"),
         (
             {"name": "a", "inner": {"mode": "Fasst"}},
             "inner.mode: 'Fasst' is not possible. Did you mean fast? There are: fast, slow, idle",
@@ -52,8 +56,8 @@ def test_messages_are_in_the_words_of_the_file(table: dict[str, Any], said: str)
     with pytest.raises(InputError) as refused:
         convert_table(table, Outer, "machine x", "settings")
     assert str(refused.value).startswith(f"machine x: {said}")
-    inner = "must be a table" in said or "there is no key" in said
-    assert f": {'mode' if inner else 'name, count, share, inner, many'}." in str(refused.value.remedy)
+    inner = "must be a table" in said or ": there is no key" in said
+    assert f": {'mode' if inner else 'name, count, share, inner, many, perhaps'}." in str(refused.value.remedy)
 
 
 def test_a_missing_key_is_told_with_its_choices() -> None:

@@ -151,7 +151,7 @@ def test_a_machine_that_records_nothing_of_its_host_cannot_be_held_to_it(kduel, 
         ("repeats = 1.5", "host.repeats: this must be a whole number, and is a number"),
         ("quiet_seconds = 100000", "host.quiet_seconds is 100000\nGive seconds from 0 to 86400"),
         ('covariate = "yes"', "host.covariate: this must be true or false, and is text"),
-        ("wait = 1", "host: there is no key `wait`\nThe keys of [host]: max_wait"),
+        ("wait = 1", "host: there is no key `wait`. Did you mean max_wait?\nThe keys of [host]: max_wait"),
     ],
 )
 def test_numbers_of_host_that_cannot_be_meant_are_refused(kduel, write_study, tmp_path: Path, key: str, said: str):

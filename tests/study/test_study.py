@@ -61,6 +61,15 @@ def test_contender_lists_are_matrices_with_names_of_their_own():
     [
         (HEAD + "a = = 1\n", "line 3"),
         (HEAD + "colour = 1\n" + TWO + PIPE, "colour"),
+        (HEAD + "delt = 1\n" + TWO + PIPE, "there is no key `delt`. Did you mean delta?"),
+        (HEAD + TWO + PIPE + "[bolcks]\nmax = 9\n", "there is no key `bolcks`. Did you mean blocks?"),
+        (
+            HEAD + TWO + PIPE + "[bound]\nmetrc = 'x'\n",
+            "Did you mean metric?\nThe keys of [bound]: metric, limit, share.",
+        ),
+        (HEAD + TWO + PIPE + "primry = ['x']\n", "there is no key `primry`. Did you mean primary?"),
+        (HEAD + TWO + PIPE + "[[factor]]\nnam = 'x'\nlevels = [1, 2]\n", "Did you mean name?"),
+        (HEAD + '[[contender]]\nkernl = "a"\n' + PIPE, "Did you mean kernel?"),
         (HEAD + 'delta = "one"\n' + TWO + PIPE, "delta"),
         (HEAD + "delta = -1\n" + TWO + PIPE, "delta"),
         (HEAD + "alpha = 0.7\n" + TWO + PIPE, "alpha"),

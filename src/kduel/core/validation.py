@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
@@ -26,10 +27,10 @@ DATE = re.compile(
 )
 
 
-def validation_message(error: msgspec.ValidationError, kind: type | None = None) -> str:
+def validation_message(error: msgspec.ValidationError, kind: type[msgspec.Struct] | None = None) -> str:
     """msgspec's message in the words of TOML, its `$.a[0].b` written as `a[#1].b`, counted from one.
 
-    `kind` is the struct that the value was converted to, if the message is to list what a key may be.
+    `kind` is the struct that the value was converted to, if the message is to tell what a key may be, or be called.
     """
     message, _, where = str(error).partition(" - at `")
     keys = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
@@ -37,7 +38,8 @@ def validation_message(error: msgspec.ValidationError, kind: type | None = None)
     if found := re.fullmatch(r"Expected `(.*?)`(.*?)(?:, got `(.*?)`)?", message):
         message = f"this must be {words(found[1])}{found[2]}" + (f", and is {words(found[3])}" if found[3] else "")
     elif found := re.fullmatch(r"Object contains unknown field `(.*)`", message):
-        message = f"there is no key `{found[1]}`"
+        inner = keys_of_inner(error, kind) if kind else None
+        message = no_key(found[1], inner[1] if inner else kind.__struct_fields__ if kind else ())
     elif found := re.fullmatch(r"Object missing required field `(.*)`", message):
         allowed = choices(kind, f"{keys}.{found[1]}".lstrip(".")) if kind else ()
         message = f"`{found[1]}` is missing" + (f"; give {list_choices(allowed)}" if allowed else "")
@@ -48,6 +50,12 @@ def validation_message(error: msgspec.ValidationError, kind: type | None = None)
         if allowed:
             message += f". {near}There are: {', '.join(allowed)}" if near else f"; give {list_choices(allowed)}"
     return f"{path}: {message}" if path else message
+
+
+def no_key(name: str, known: Iterable[str]) -> str:
+    """The sentence about a key that is none of the `known`, with the one of them that it is like."""
+    near = did_you_mean(name, known)
+    return f"there is no key `{name}`{near and f'. {near.rstrip()}'}"
 
 
 def list_choices(allowed: tuple[str, ...]) -> str:
@@ -81,6 +89,8 @@ def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tupl
             inner = typing.get_args(inner)[0] if name == "[" else typing.get_type_hints(inner)[name]
         except (TypeError, KeyError, IndexError):
             return None
+        # Of a table that may be left out.
+        inner = next((one for one in typing.get_args(inner) if typing.get_args(inner)[1:] == (type(None),)), inner)
     if inner is kind or not (isinstance(inner, type) and issubclass(inner, msgspec.Struct)):
         return None
     return re.sub(r"\[.*", "", where), inner.__struct_fields__

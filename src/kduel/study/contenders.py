@@ -94,7 +94,7 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
                 contender = msgspec.convert(choice, Contender, strict=True)
             except msgspec.ValidationError as error:
                 known = ", ".join(Contender.__struct_fields__)
-                raise InputError(f"{where}: {validation_message(error)}", f"Its keys: {known}.") from error
+                raise InputError(f"{where}: {validation_message(error, Contender)}", f"Its keys: {known}.") from error
             check_texts(contender, where)
             if table.get("name") == "":
                 raise InputError(f'{where}: name = "" is no name', "Leave it out, or give one.")

@@ -131,7 +131,7 @@ def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[st
         read = msgspec.convert(table, FactorTable, strict=True)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"{where}: {validation_message(error)}",
+            f"{where}: {validation_message(error, FactorTable)}",
             'A factor has a name and levels: name = "threads", levels = [1, 2, 4].',
         ) from error
     where = f"{origin}: the factor {read.name!r}"

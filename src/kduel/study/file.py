@@ -20,7 +20,7 @@ from kduel.core.experiment import (
 )
 from kduel.core.slices import Reducer
 from kduel.core.toml import parse_toml, read_text
-from kduel.core.validation import validation_message
+from kduel.core.validation import keys_of_inner, validation_message
 from kduel.study.contenders import CROSSED
 from kduel.study.factors import DesignTable, FactorTable
 
@@ -154,7 +154,7 @@ def parse_study(text: str, origin: str) -> StudyFile:
     try:
         file = msgspec.convert(table, StudyFile, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(f"{origin}: {validation_message(error, StudyFile)}", hint_for(table, error)) from error
+        raise InputError(f"{origin}: {validation_message(error, StudyFile)}", hint_for(error)) from error
     if {"fixed", "max"} <= table.get("blocks", {}).keys():
         raise InputError(
             f"{origin}: blocks.fixed and blocks.max exclude each other",
@@ -163,16 +163,12 @@ def parse_study(text: str, origin: str) -> StudyFile:
     return file
 
 
-def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
+def hint_for(error: msgspec.ValidationError) -> str:
     """Remedy: the keys that the table may have."""
     if "unknown field" not in str(error):
         return "`kduel init` writes a study file with every key explained."
-    known = {
-        "study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable, "design": DesignTable
-    }  # fmt: skip
-    for name, kind in known.items():
-        if name in table and f"$.{name}" in str(error):
-            return f"The keys of [{name}]: {', '.join(kind.__struct_fields__)}."
+    if inner := keys_of_inner(error, StudyFile):
+        return f"The keys of [{inner[0]}]: {', '.join(inner[1])}."
     return f"A study knows the tables: {', '.join(StudyFile.__struct_fields__)}."
 
 

@@ -17,7 +17,7 @@ from kduel.core.experiment import (
     StepCell,
 )
 from kduel.core.toml import shorten
-from kduel.core.validation import validation_message
+from kduel.core.validation import no_key, validation_message
 from kduel.study.factors import ReadFactor, cross_steps, family_name
 from kduel.study.file import BenchmarkTable
 from kduel.study.tables import combinations
@@ -94,6 +94,12 @@ def expand(table: dict[str, Any]) -> list[Step]:
     own_load = "load" in chosen.Parameters.__struct_fields__
     rest = {key: value for key, value in table.items() if key not in head or (key == "load" and own_load)}
     loads = ["idle"] if own_load else use.load if isinstance(use.load, list) else [use.load]
+    known = (*chosen.Parameters.__struct_fields__, *BenchmarkTable.__struct_fields__)
+    if unknown := next((name for name in rest if name not in known), ""):
+        raise InputError(
+            f"benchmark {use.use}: {no_key(unknown, known)}",
+            f"Its parameters: {', '.join(chosen.Parameters.__struct_fields__) or 'none'}.",
+        )
     empty = [name for name in single_valued(chosen) if rest.get(name) == []] or ([] if loads else ["load"])
     if empty:
         raise InputError(f"{empty[0]} is an empty list", "Give a value, or a list with one at least.")

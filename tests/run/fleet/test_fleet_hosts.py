@@ -64,7 +64,10 @@ def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
     [
         ('[[host]]\nname = "a/b"\n', "'a/b' cannot be the name of a machine"),
         ('[[host]]\nname = "a"\n[[host]]\nname = "a"\n', "names a twice"),
-        ('[[host]]\nnome = "a"\n', r"bad.toml: fleet hosts: host\[#1\]: .*`nome`\nThe keys of host: name, place"),
+        (
+            '[[host]]\nnome = "a"\n',
+            r"bad.toml: fleet hosts: host\[#1\]: .*`nome`. Did you mean name\?\nThe keys of host: name, place",
+        ),
         ('patience = "long"\n[[host]]\nname = "a"\n', r"bad.toml: fleet hosts: patience: .*\nIts settings: ahead"),
         ('[[host]]\nname = "a"\nplace = "u@R"\n[[host]]\nname = "b"\nplace = "r"\n', "a and b are the same machine"),
         ("host = []\n", "names no machine"),
