@@ -117,6 +117,12 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["run", "a", "b", "--notify", ""], 2, "It is empty"),
         (["bundle", "a", "b", "--machine", ""], 2, "It is empty"),
         (["run", "outside:a", "outside:b,sysctl=a.b=1,sysctl=a.b=2"], 2, "sysctl=a.b=2 is no setting"),
+        (
+            ["run", "outside:a", "outside:b,cmdlin=quiet"],
+            2,
+            "has no key `cmdlin`\nDid you mean cmdline? Give cmdline=",
+        ),
+        (["run", "outside:a", "outside:b,cmdline=x,sysctls=a.b=1"], 2, "Did you mean sysctl?"),
     ],
 )
 def test_wrong_input_ends_with_a_paragraph_and_its_status(kduel, arguments, status, said):

@@ -14,6 +14,7 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
+from kduel.core.text import did_you_mean
 from kduel.core.validation import validation_message
 from kduel.study.tables import combinations
 
@@ -35,6 +36,10 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
 def with_settings(spec: str) -> dict[str, Any]:
     """The keys of a contender that the command line gives in a word: `debian:6.12,cmdline=mitigations=off`, and any number of
     `,sysctl=KEY=VALUE`. A value reaches to the next of these keys: command lines have commas of their own."""
+    once = "Give cmdline=WORDS, scheduler=NAME, policy=POLICY or modules=DIR once each, and sysctl=KEY=VALUE once for each sysctl."
+    for key in re.findall(r",([a-z_]{5,})=", spec):
+        if key not in SETTINGS and (near := did_you_mean(key, SETTINGS)):
+            raise InputError(f"{spec}: a contender has no key `{key}`", f"{near}{once}")
     kernel, *rest = re.split(rf",(?=(?:{'|'.join(SETTINGS)})=)", spec)
     found: dict[str, Any] = {"kernel": kernel}
     for setting in rest:
@@ -42,10 +47,7 @@ def with_settings(spec: str) -> dict[str, Any]:
         name, equals, wanted = value.partition("=")
         unusable = not (name and equals) or name in found.get("sysctl", {}) if key == "sysctl" else key in found
         if not value or unusable:
-            raise InputError(
-                f"{spec}: {setting} is no setting of a contender",
-                "Give cmdline=WORDS, scheduler=NAME, policy=POLICY or modules=DIR once each, and sysctl=KEY=VALUE once for each sysctl.",
-            )
+            raise InputError(f"{spec}: {setting} is no setting of a contender", once)
         if key == "sysctl":
             found.setdefault("sysctl", {})[name] = wanted
         else:
