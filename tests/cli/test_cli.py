@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
@@ -19,6 +20,15 @@ from kduel.cli import COMMANDS, MODULES
 from kduel.cli import kduel as group
 from kduel.cli.output import emit
 from kduel.cli.unknown import ELSEWHERE
+
+
+@pytest.mark.parametrize("words", ["run a b", "diff a b", "import a --out b", "plan a", "calibrate"])
+def test_a_smallest_effect_may_have_its_sign(words: str) -> None:
+    """`--delta 1%` was no valid float range."""
+    name, *arguments = words.split()
+    chosen = group.get_command(click.Context(group), name)
+    assert chosen is not None
+    assert chosen.make_context(name, [*arguments, "--delta", "1.5%"]).params["delta"] == 1.5
 
 
 @pytest.mark.slow
@@ -117,6 +127,11 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["run", "a", "b", "--notify", ""], 2, "It is empty"),
         (["bundle", "a", "b", "--machine", ""], 2, "It is empty"),
         (["run", "outside:a", "outside:b,sysctl=a.b=1,sysctl=a.b=2"], 2, "sysctl=a.b=2 is no setting"),
+        (["run", "a", "b", "--delta", "1,5"], 2, "'1,5' is not a valid number."),
+        (["run", "a", "b", "--delta", "0%"], 2, "0.0 is not in the range 0<x<=100"),
+        (["calibrate", "--delta", "-1"], 2, "-1.0 is not in the range 0<x<=100"),
+        (["plan", "a", "--delta", "101"], 2, "101.0 is not in the range 0<x<=100"),
+        (["diff", "a", "b", "--delta", "nan"], 2, "'nan' is not a finite number"),
         (
             ["run", "outside:a", "outside:b,cmdlin=quiet"],
             2,

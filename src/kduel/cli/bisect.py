@@ -9,7 +9,7 @@ import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, BisectOptions, check_options, choose_method
 from kduel.cli.interrupt import ReportedInterrupt
-from kduel.cli.options import NamedPath, Number, Word, limit_option, plot_option, plugin_option, quiet_option
+from kduel.cli.options import NamedPath, Number, Percent, Word, limit_option, plot_option, plugin_option, quiet_option
 from kduel.cli.stepwise import Stepwise
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--negligible",
-    type=Number(0, min_open=True),
+    type=Percent(),
     default=1.0,
     show_default=True,
     metavar="PERCENT",

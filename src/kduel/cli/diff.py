@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from kduel.cli import completions
-from kduel.cli.options import NamedPath, Word, format_option, output_option
+from kduel.cli.options import NamedPath, Percent, Word, format_option, output_option
 from kduel.cli.output import emit, emit_json
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -35,7 +35,7 @@ FORMATS = ("text", "markdown", "html", "json")
 @click.option("--claims", type=NamedPath(), metavar="FILE", help="Test the claims in this TOML file.")
 @click.option(
     "--delta",
-    type=float,
+    type=Percent(),
     metavar="PCT",
     help="Smallest effect of interest, in %.  [default: the run's own within a run, 1 between runs]",
 )

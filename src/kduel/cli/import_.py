@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import NamedPath, Word, command_listing, output_path_option, plugin_option
+from kduel.cli.options import NamedPath, Percent, Word, command_listing, output_path_option, plugin_option
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     help="Primary metric; may be repeated.  [default: by the column role, else every metric]",
 )
 @click.option(
-    "--delta", type=float, default=1.0, show_default=True, metavar="PCT", help="Smallest effect of interest, in %."
+    "--delta",
+    type=Percent(),
+    default=1.0,
+    show_default=True,
+    metavar="PCT",
+    help="Smallest effect of interest, in %.",
 )
 def command(
     files: tuple[str, ...],

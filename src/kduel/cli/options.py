@@ -69,6 +69,8 @@ class PlotFile(PathType):
 class Number(click.FloatRange):
     """A finite number; the bounds are those of FloatRange, which lets `nan` pass, and `inf` where there is no bound."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         import math
 
@@ -76,6 +78,16 @@ class Number(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return found
+
+
+class Percent(Number):
+    """A smallest effect of interest, in per cent, with or without its sign."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 100, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return super().convert(value.strip().removesuffix("%") if isinstance(value, str) else value, param, ctx)
 
 
 def options_on_command_line() -> list[str]:

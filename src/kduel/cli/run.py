@@ -13,7 +13,7 @@ from kduel.cli.futility import Choice, futility_option
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
     NamedPath,
-    Number,
+    Percent,
     Word,
     contender_arguments,
     fail_on_option,
@@ -71,7 +71,7 @@ from kduel.core.errors import InputError
 )
 @click.option(
     "--delta",
-    type=Number(0, 100, min_open=True),
+    type=Percent(),
     metavar="PCT",
     help="Smallest effect of interest, in %.  [default: the suite's or study's, else 1]",
 )

@@ -110,7 +110,6 @@ def test_calibrate_on_a_run(imported: Path) -> None:
         (("--effects", ""), "no list of per cents"),
         (("--effects", "nan"), "no list of per cents"),
         (("--effects", "-100"), "no list of per cents"),
-        (("--delta", "-1"), "delta is -1"),
         (("--alpha", "nan"), "alpha is nan"),
         (("--spread", "0"), "the spread is 0"),
         (("--blocks", "8", "--max-blocks", "9"), "both given"),
@@ -242,4 +241,3 @@ def test_plan_refuses_other_nonsense(tmp_path: Path) -> None:
     refused("plan", tmp_path)
     assert "--block-seconds is -1" in refused("plan", PUBLISHED, "--block-seconds", "-1")
     assert "no metric 'cpu'" in refused("plan", PUBLISHED, "--metric", "cpu")
-    assert "delta is 0" in refused("plan", PUBLISHED, "--delta", 0)
