@@ -175,6 +175,7 @@ def test_the_study_that_init_writes_is_valid_and_agrees_with_the_schema():
         (["/x/old/arch/bzImage", "/x/new/arch/bzImage"], ["old/arch/bzImage", "new/arch/bzImage"]),
         (["a/bzImage", "b/vmlinuz", "debian:6.1"], ["bzImage", "vmlinuz", "debian-6.1"]),
         (["tree:/src/linux", "tree:/src/next/linux"], ["src/linux", "next/linux"]),
+        (["./x", "./sub/../y", "../z"], ["x", "y", "z"]),
     ],
 )
 def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], names: list[str]) -> None:
@@ -195,6 +196,19 @@ def test_one_contender_written_in_two_ways_is_no_comparison(one: dict[str, Any],
     with pytest.raises(InputError, match=r"are one contender|two contenders are called"):
         name_all(pair, "x")
     assert name_all([msgspec.structs.replace(c, name=name) for c, name in zip(pair, "ab", strict=True)], "x")
+
+
+@pytest.mark.parametrize("other", ["{0}/bzImage", "./link", "sub/../bzImage"])
+def test_one_image_by_two_paths_is_no_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "bzImage").write_bytes(b"a kernel")
+    (tmp_path / "link").symlink_to("bzImage")
+    pair = [Contender(kernel="./bzImage"), Contender(kernel=other.format(tmp_path))]
+    with pytest.raises(InputError, match=r"are one contender|two contenders are called"):
+        name_all(pair, "x")
+    (tmp_path / "copy").write_bytes(b"a kernel")
+    assert len(name_all([pair[0], Contender(kernel="./copy")], "x")) == 2
 
 
 @pytest.mark.parametrize("kernels", [("./bzImage", "./bzImage"), ("/boot/bzImage", "bzImage"), ("a/./b", "a/c/b")])

@@ -161,7 +161,7 @@ def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> 
     if not options and "/" not in contender.kernel:
         kernel = contender.kernel
     if "/" in kernel:
-        kernel = "/".join([part for part in kernel.split("/") if part not in ("", ".")][-parts:])
+        kernel = "/".join([part for part in os.path.normpath(kernel).split("/") if part not in ("", "..")][-parts:])
     words = [
         COMMIT.sub(r"\1", kernel.replace(":", "-")),
         *(options if recipe else []),
@@ -217,12 +217,21 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
 
 
 def as_used(contender: Contender) -> Contender:
-    """A contender whose directories, command line and sysctls are written in one way."""
+    """A contender whose files, directories, command line and sysctls are written in one way."""
     from kduel.schedulers.knobs import sysctl_file
 
     return msgspec.structs.replace(
         contender,
-        modules=str(Path(contender.modules).expanduser().resolve()) if contender.modules else "",
+        kernel=real_path(contender.kernel) if "/" in contender.kernel else contender.kernel,
+        modules=real_path(contender.modules) if contender.modules else "",
         cmdline=contender.cmdline.strip(),
         sysctl={sysctl_file(key): value for key, value in contender.sysctl.items()},
     )
+
+
+def real_path(name: str) -> str:
+    """The path of a file or directory without links; `name` itself where there is none."""
+    try:
+        return str(Path(name).expanduser().resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):  # Not there, or ~ of a user that is not; a path that none can be.
+        return name
