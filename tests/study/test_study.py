@@ -60,6 +60,8 @@ def test_contender_lists_are_matrices_with_names_of_their_own():
     ("text", "said"),
     [
         (HEAD + "a = = 1\n", "line 3"),
+        (HEAD + "delta = 1.0\ndelta = 2.0", "a key is there twice (at line 4"),
+        (HEAD + "[study]", "a table is there twice (at line 3"),
         (HEAD + "colour = 1\n" + TWO + PIPE, "colour"),
         (HEAD + "delt = 1\n" + TWO + PIPE, "there is no key `delt`. Did you mean delta?"),
         (HEAD + TWO + PIPE + "[bolcks]\nmax = 9\n", "there is no key `bolcks`. Did you mean blocks?"),

@@ -49,9 +49,12 @@ def parse_toml(text: str, origin: str, remedy: str) -> dict[str, Any]:
     try:
         if TOO_DOTTED.search(text):
             raise RecursionError
-        table = tomllib.loads(text)
+        # Without the line's end, the line of an error at the end of the file is not named.
+        table = tomllib.loads(f"{text}\n")
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{origin} is not TOML: {error}", remedy) from error
+        reason = re.sub(r"^Cannot declare .* twice", "a table is there twice", str(error))
+        reason = reason.replace("Cannot overwrite a value", "a key is there twice")
+        raise InputError(f"{origin} is not TOML: {reason}", remedy) from error
     except (RecursionError, ValueError) as error:
         # ValueError: an integer of thousands of digits, a date that no calendar has.
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
