@@ -434,14 +434,18 @@ def test_the_last_screen_names_what_its_bars_are_ranges_of(
     found = results()
     found.metrics = [metric("null-call", "system calls and files", "fewer", [(378, 373)])]
     found.metrics[0].conditions = conditions * found.metrics[0].conditions
-    found.metrics[0].unit = unit
-    found.blocks = list(range(1, blocks + 1))
+    found.metrics[0].unit, found.metrics[0].n = unit, blocks
     (legend,) = [
         line
         for pieces in closing(found, "RUN", 100, 24)
         if "smallest effect" in (line := "".join(part for part, _ in pieces))
     ]
     assert legend.endswith(f"; {said}")
+    caption = re.findall(r"<caption>(.*?)</caption>", report_format("html").render(found), re.S)[0]
+    over = said.removeprefix("bars: ").removesuffix(", exact") if "bars" in said else ""
+    assert caption.startswith(
+        f"Primary metrics: these decide. Change against parent{f' with its {over}' if over else ''}; in the"
+    )
     if conditions == 1:
         assert "under one condition" in " ".join(render_text(found, width=80, colour=False).split())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -223,8 +224,16 @@ def bounds_text(low: float, high: float, places: int) -> tuple[str, str]:
     return signed_number(low, digits if low > 0 else places), signed_number(high, digits if high < 0 else places)
 
 
+def ranged_over(metrics: Iterable[MetricResult]) -> str:
+    """`conditions` or `blocks`, which the ranges of these exact changes are over; empty where each was counted once."""
+    found = list(metrics)
+    if any(len(metric.conditions) > 1 for metric in found):
+        return "conditions"
+    return "blocks" if any(metric.n > 1 for metric in found) else ""
+
+
 def range_text(metric: MetricResult) -> str:
-    """Range of an exact change over conditions in per cent, `+11.9 to +13.0 %`; empty where all give the same."""
+    """Range of an exact change over conditions or blocks in per cent, `+11.9 to +13.0 %`; empty where all give the same."""
     low, high = metric.ci_low_pct, metric.ci_high_pct
     if low is None or high is None or metric.ci_low == metric.ci_high:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
-from kduel.core.format import MINUS, arms, effect, plain_number
+from kduel.core.format import MINUS, arms, effect, plain_number, ranged_over
 from kduel.core.metric_results import COUNTS, MetricResult
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
@@ -76,12 +76,7 @@ def sureness(results: Results) -> str:
 def counted_once(results: Results) -> bool:
     """True if operations were counted under one condition only, and the run has no layouts to vary them."""
     counted = [m for m in results.metrics if m.metric == m.unit in COUNTS and m.n]
-    return (
-        bool(counted)
-        and results.machine.exact
-        and not any(len(m.conditions) > 1 for m in counted)
-        and len(results.blocks) < 2
-    )
+    return bool(counted) and results.machine.exact and not ranged_over(counted)
 
 
 def trial_word(results: Results) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 
-from kduel.core.format import plain_number
+from kduel.core.format import plain_number, ranged_over
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.counted import is_counted, is_sharing, next_command
@@ -71,10 +71,8 @@ def legend(results: Results) -> str:
     """Meaning of the table's marks, and how sure it is."""
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
     if results.machine.exact:
-        if any(len(metric.conditions) > 1 for metric in results.gating):
-            return f"{marks}; bars: range over conditions, exact"
-        several = len(results.blocks) > 1
-        return f"{marks}; {'bars: range over blocks, exact' if several else 'counted once, under one condition'}"
+        over = ranged_over(results.gating)
+        return f"{marks}; {f'bars: range over {over}, exact' if over else 'counted once, under one condition'}"
     return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 from msgspec import Struct
 
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
-from kduel.core.format import MISSING, amount, arms, effect, percent, range_text, relative_pct
+from kduel.core.format import MISSING, amount, arms, effect, percent, range_text, ranged_over, relative_pct
 from kduel.core.metric_results import COUNTS, SHARED, MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Mode
@@ -93,9 +92,8 @@ class Columns(Struct, frozen=True):
     change: int
     span: int
     counts: int
+    headings: tuple[str, str, str]
     gap: int = 2
-
-    HEADINGS: ClassVar = ("change", "over conditions", "before → after")
 
     @classmethod
     def fit(cls, metrics: Sequence[MetricResult], width: int) -> Columns:
@@ -103,11 +101,12 @@ class Columns(Struct, frozen=True):
         other, and in a narrower one with narrow gaps."""
         usual = [m for m in metrics if max(m.baseline_mean or 0, m.mean or 0) < LONG]
         names = max((len(name(m)) for m in metrics), default=0)
+        headings = ("change", f"over {ranged_over(metrics)}", "before → after")
         for chosen, gap in ((metrics, 2), (usual, 2), (usual, 1)):
-            cells = [cls.HEADINGS, *((effect(m), range_text(m), counts(m)) for m in chosen)]
+            cells = [headings, *((effect(m), range_text(m), counts(m)) for m in chosen)]
             change, over, at = (max(len(row[column]) for row in cells) for column in range(3))
             over = over if any(range_text(m) for m in metrics) else 0
-            found = cls(names, change, over, at, gap)
+            found = cls(names, change, over, at, headings, gap)
             if found.width <= width:
                 break
         return found
@@ -115,11 +114,11 @@ class Columns(Struct, frozen=True):
     @property
     def width(self) -> int:
         """Columns of a line, without what may follow the figures."""
-        return 9 + self.name + len(self.figures(*self.HEADINGS))
+        return 9 + self.name + len(self.figures(*self.headings))
 
     def heading(self) -> Line:
         """The headings of the figures."""
-        return [(f"{'':{self.name + 9}}{self.figures(*self.HEADINGS)}", "dim")]
+        return [(f"{'':{self.name + 9}}{self.figures(*self.headings)}", "dim")]
 
     def figures(self, change: str, over: str, at: str) -> str:
         """The figures of a line; without a range where no operation has one."""

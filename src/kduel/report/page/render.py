@@ -67,6 +67,7 @@ def templates() -> Environment:
         "plural": plural,
         "tone": plots.tone,
         "amount": amounts.amount,
+        "ranged_over": amounts.ranged_over,
         "difference": amounts.difference,
         "detectable": amounts.detectable,
         "effect": amounts.effect,
