@@ -258,6 +258,7 @@ def test_every_axis_has_two_labels_at_least() -> None:
         wide = Ratios(low=inverse(limit), high=limit)
         axis = Intervals(scale=Scale(low=-limit, high=limit) if limit <= LARGE else wide, delta=1.0, name="axis")
         assert axis.axis().count("<text") >= 2, limit
+        assert Intervals(scale=wide, delta=1.0, name="axis").axis().count("<text") >= 2, limit  # beside −100 % alone
         for low in (0.0, 0.3 * limit, 0.7 * limit, 0.95 * limit, -limit):
             for about in (2, 3, 4, 6, 8):
                 assert len(Scale(low=low, high=limit).ticks(about)) >= 2, (low, limit, about)

@@ -35,7 +35,7 @@ class Ratios(Scale, frozen=True):
 
     def ticks(self, about: int) -> list[float]:
         """No change, ten times as much, twice as much and so on, and their inverses, as many as have room; half as much again
-        where there is no other, as the label of its inverse is long."""
+        where there is no other, as the label of its inverse is long; as on any axis where that has no room either."""
         found = [0.0]
         for ratio in (10, 100, 2, 5, 20, 50):
             value = 100.0 * (ratio - 1)
@@ -43,7 +43,9 @@ class Ratios(Scale, frozen=True):
                 abs(self.share(value) - self.share(one)) > 0.5 / about for one in found
             ):
                 found += [value, inverse(value)]
-        return sorted(found) if len(found) > 1 else [inverse(50.0), 0.0, 50.0]
+        if len(found) > 1:
+            return sorted(found)
+        return [inverse(50.0), 0.0, 50.0] if self.share(50.0) <= INSIDE else super().ticks(about)
 
 
 class Intervals(Struct, frozen=True):
@@ -93,13 +95,12 @@ class Intervals(Struct, frozen=True):
 
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
-
-        def labels(about: int) -> list[tuple[float, str]]:
-            places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(about)]
-            inside = [(x, text) for x, text in places if 1 - INSIDE <= x <= INSIDE]
-            return inside if len(inside) > 1 else labels(2 * about)
-
-        return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in labels(4)))
+        inside: list[tuple[float, str]] = []
+        for about in (4, 8, 16):
+            if len(inside) < 2:
+                places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(about)]
+                inside = [(x, text) for x, text in places if 1 - INSIDE <= x <= INSIDE]
+        return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside))
 
 
 def cell(drawn: Markup, tone: str = "") -> Markup:
