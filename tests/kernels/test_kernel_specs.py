@@ -68,6 +68,11 @@ def test_a_misspelt_flavour_is_no_fault_of_the_network(spec: str) -> None:
         parse_spec(spec)
     assert told.value.remedy.startswith("Did you mean cloud? Give one of generic, cloud, rt")
     assert parse_spec("debian:6.13-rc1").version == "6.13-rc1"
+    with pytest.raises(InputError, match="no flavour 'Cloud'") as told:
+        parse_spec("debian:6.12-Cloud")
+    assert told.value.remedy.startswith("Did you mean cloud?")
+    with pytest.raises(InputError, match="no flavour ''"):
+        parse_spec("debian:6.12-")
 
 
 @pytest.mark.parametrize("spec", ["debian:", "debian:-rt", "debian:6.1/../x", "debian: ", "debian:6.1 rt"])

@@ -81,10 +81,10 @@ def parse_spec(spec: str) -> PackageRequest:
     version = match["version"]
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
         raise InputError(f"{spec!r} names no version of Debian's kernel", SETTINGS if "," in version else EXAMPLES)
-    if other := re.fullmatch(r"\d+(?:\.\d+)*-([a-z]+)", version):
+    if other := re.fullmatch(r"\d+(?:\.\d+)*-([A-Za-z]*)", version):
         raise InputError(
             f"{spec!r}: Debian's kernels have no flavour {other[1]!r}",
-            f"{did_you_mean(other[1], FLAVOURS)}Give one of {', '.join(FLAVOURS)}, or leave it out.",
+            f"{did_you_mean(other[1].lower(), FLAVOURS)}Give one of {', '.join(FLAVOURS)}, or leave it out.",
         )
     return PackageRequest(spec, version, match["flavour"] or "generic", match["architecture"] or "amd64")
 
