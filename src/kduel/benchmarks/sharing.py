@@ -137,7 +137,7 @@ class Sharing(Benchmark[SharingParameters]):
     trial_files = (SHARED_LINES,)
 
     def read_parameters(self, table: dict[str, Any]) -> Any:
-        found = super().read_parameters({"other": table.get("operation", ""), **table})
+        found = super().read_parameters({"other": table["operation"], **table} if "operation" in table else table)
         for operation in (found.operation, found.other):
             if operation == "futex" and (found.workers == "threads" or found.objects == "common"):
                 raise InputError(

@@ -314,7 +314,7 @@ class Icount(MachineKind[IcountSettings]):
         """The boot is counted from a fixed address; several CPUs share lines, and their clock counts the instructions of all."""
         several = settings.get("cpus", 1) != 1
         if benchmark == SHARING.name and not several:
-            return "the cache lines that CPUs share take two CPUs at least (cpus = 2)"
+            return "the cache lines that CPUs share take two CPUs at least: --machine icount:cpus=2, or cpus = 2 in [machine]"
         if several and benchmark in (BOOT.name, KBENCH.name, REQUEST.name):
             return "with several CPUs only shared cache lines are counted (benchmark sharing)"
         if benchmark == BOOT.name and settings.get("layouts"):
