@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -85,6 +86,15 @@ def test_a_place_where_no_run_can_be_is_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_the_machines_settings_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "is not a size" in plan(monkeypatch, tmp_path, "--machine", "qemu:memory=lots")
+    assert "Give 1024G at most" in plan(monkeypatch, tmp_path, "--machine", "qemu:disk=1025G")
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    for size in ("40000G", f"{there + 1}M"):
+        told = plan(monkeypatch, tmp_path, "--machine", f"qemu:memory={size}")
+        assert (
+            f"memory = '{size}' is more than this host has, {there} MiB" in told
+            and "--machine qemu:memory=4G" in told
+        )
+    assert "Nothing was fetched" in plan(monkeypatch, tmp_path, "--machine", f"qemu:memory={there}M")
     assert "and this host has" in plan(
         monkeypatch, tmp_path, "--benchmark", "iperf3:path=link", "--machine", "qemu:cpus=200"
     )

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from kduel.core.errors import InputError
 
 Size = str | int
 """Size of memory or a disk, as `mebibytes` reads it."""
-MOST_MEBIBYTES = 1 << 20
+MOST_DISK = 1 << 20
+"""Mebibytes of a disk: its inode tables are written when it is formatted."""
 
 
-def mebibytes(size: str | int, key: str, most: int = MOST_MEBIBYTES) -> int:
+def mebibytes(size: str | int, key: str, most: int | None = None) -> int:
     """`4096M`, `4G` or plain MiB. Raises InputError naming the key."""
     match = re.fullmatch(r"(\d{1,7})([MG]?)(?:iB)?", str(size).strip(), re.ASCII)
     found = int(match[1]) * (1024 if match[2] == "G" else 1) if match else 0
     if not found:
         raise InputError(f"machine qemu: {key} = {size!r} is not a size", "Write it like 4096M or 4G.")
-    if found > most:
+    if most is not None and found > most:
         raise InputError(f"machine qemu: {key} = {size!r} is too large", f"Give {most // 1024}G at most.")
     return found
+
+
+def check_memory_of_host(size: str | int) -> None:
+    """Raises InputError for more memory than this host has."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    if mebibytes(size, "memory") > there:
+        raise InputError(
+            f"machine qemu: memory = {size!r} is more than this host has, {there} MiB",
+            "Give less: --machine qemu:memory=4G.",
+        )

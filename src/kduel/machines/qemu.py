@@ -21,7 +21,7 @@ from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Run, Side, card_words, run
 from kduel.guest.root import Root, root_image
-from kduel.guest.size import mebibytes
+from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
@@ -266,13 +266,14 @@ class Qemu(MachineKind[QemuSettings]):
         """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(table)
         mebibytes(settings.memory, "memory")
-        mebibytes(settings.disk, "disk")
+        mebibytes(settings.disk, "disk", MOST_DISK)
         mebibytes(settings.peer.memory, "memory of the peer")
         return settings
 
     def check_host(self, settings: QemuSettings) -> None:
-        """KVM, where it is requested."""
+        """KVM, where it is requested, and the memory."""
         probe.check_accelerator(settings.accel)
+        check_memory_of_host(settings.memory)
 
     def prepare_early(self, settings: QemuSettings, needs: Needs, **means: Unpack[Means]) -> None:
         """First the small part, on which counting and probing KVM wait."""
