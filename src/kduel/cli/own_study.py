@@ -154,6 +154,7 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
         if alone:
             raise InputError(f"{alone[0]} describes what --command prints", "Give --command 'COMMAND', too.")
         return None
+    from kduel.benchmarks.command import OutputPattern
     from kduel.core.manifest import digest
     from kduel.core.text import printable
     from kduel.core.toml import shorten
@@ -171,6 +172,12 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
         line = shlex.quote(program.name) + line[len(words[0]) :]
         files = f"files = {as_toml({str(program): digest(program)})}\n"
     metric = {"name": "value", "unit": unit or "units", "better": better or "lower", "regex": regex or NUMBER_ALONE}
+    try:
+        OutputPattern(**metric)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InputError(
+            f"--{error}", "Give an expression with one group, around the number: 'took ([0-9.]+) ms'."
+        ) from error
     step = f"command = {as_toml(line)}\n{files}metrics = [{as_toml(metric)}]\n"
     title = as_toml(shorten(printable(" ".join(line.split())), 80))
     text = f'{HEAD.format(name="command", title=title, machine=DEFAULT_MACHINE)}[[benchmark]]\nuse = "command"\n{step}primary = ["value"]\n'

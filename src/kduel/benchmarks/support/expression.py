@@ -32,8 +32,12 @@ def compile_expression(text: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        # Where a parenthesis is missing, the part is the whole, with the flag.
+        what, _, part = reason.partition(": ")
+        where = f" at character {text.index(part) + 1}: {part}" if part and text.count(part) == 1 else ""
         raise ValueError(
-            f"regex {text!r} is no regular expression of RE2 ({reason}), which has neither look-around nor back-references"
+            f"regex {text!r} is no regular expression of RE2 ({what}{where}), which has neither look-around nor "
+            "back-references"
         ) from error
 
 
