@@ -244,7 +244,8 @@ def test_a_document_that_was_removed_is_missing_and_its_directory_still_a_run(kd
     assert done.returncode == 1 and lost in done.stdout and "Restore the run from a copy" in done.stdout, done.stderr
     for name in ("lock.json", "plan.jsonl"):
         (run / name).unlink(missing_ok=True)
-    assert kduel("verify", run).returncode == 2
+    done = kduel("verify", run)
+    assert done.returncode == 2 and "it has none of lock.json, import.json, merge.json" in done.stderr
 
 
 def test_an_exact_part_that_was_removed_is_named(run: Path):

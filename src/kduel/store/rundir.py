@@ -117,7 +117,9 @@ class RunDir:
         """An existing run, whatever it holds. Raises InputError where it is none."""
         if not is_run(path):
             raise InputError(
-                f"{path} is not a run of KDuel: it has no lock.json" if path.exists() else f"there is no {path}",
+                f"{path} is not a run of KDuel: it has none of {', '.join(MARKS)}"
+                if path.exists()
+                else f"there is no {path}",
                 "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
