@@ -174,6 +174,8 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
     metric = {"name": "value", "unit": unit or "units", "better": better or "lower", "regex": regex or NUMBER_ALONE}
     try:
         OutputPattern(**metric)  # type: ignore[arg-type]
+    except UnicodeEncodeError:
+        raise  # Called bytes that are not UTF-8, as of any option.
     except ValueError as error:
         raise InputError(
             f"--{error}", "Give an expression with one group, around the number: 'took ([0-9.]+) ms'."

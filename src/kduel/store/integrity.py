@@ -211,8 +211,9 @@ def missing(
 
 def check_none_removed(run: RunDir, lock: Lock) -> None:
     """Raises InputError where a trial was removed from a run that is to go on: it would be measured again, and whoever
-    dislikes a value could draw another. On an exact machine a repetition gives the same."""
-    if lock.machine.exact:
+    dislikes a value could draw another. On an exact machine a repetition gives the same; before a machine is prepared there
+    is none."""
+    if lock.machine.exact or not lock.prepared:
         return
     put_aside = {record.id for _, record in run.put_asides()}
     found = missing(lock, trials_of(run, lock), put_aside=put_aside)
