@@ -147,6 +147,8 @@ def test_a_contender_that_always_panics_is_not_measured(kduel, write_study, tmp_
     assert all(m["mean"] is None for m in results["metrics"])
     assert [t["status"] for t in results["trials"] if t["contender"] == "outside-new"] == ["void"] * 2
 
+    told = " ".join(kduel("report", run).stdout.split())
+    assert "continue the run" not in told and "outside-old yet" not in told
     before = trials(run)
     again = kduel("resume", run)
     assert again.returncode == 1 and "outside-new could not be measured" in again.stderr

@@ -133,8 +133,14 @@ def test_a_trial_that_was_removed_is_not_measured_again(kduel, write_study, tmp_
         assert "restore it from a copy" in done.stderr and "another --out" in done.stderr
         assert trials(run) == [one for one in whole if one != gone]
         told = " ".join(kduel("report", run).stdout.split())
-        assert ("The run was changed afterwards" in told) == (gone == whole[0])
-        assert "not running, 2 of 3 blocks" in kduel("status", run).stdout
+        assert (
+            "The run was changed afterwards" in told
+            and "The run is not finished: 2 of 3 blocks are complete." in told
+        )
+        assert "kduel resume" not in told and "continue the run" not in told
+        said = kduel("status", run).stdout
+        assert "not running, 2 of 3 blocks" in said and f"{gone.name} is missing, {why}" in said
+        assert "kduel resume" not in said
         copy.rename(gone)
 
     for one in whole:
@@ -143,6 +149,16 @@ def test_a_trial_that_was_removed_is_not_measured_again(kduel, write_study, tmp_
     assert done.returncode == 2 and "(and 5 more)" in done.stderr, done.stderr
     for one in whole:
         (tmp_path / one.name).rename(one)
+
+    results = run / "results.json"
+    kept = results.read_bytes()
+    for damaged in (b"", b"[]", b'{"schema": 2}'):
+        results.write_bytes(damaged)
+        whole[-1].rename(copy)
+        done = kduel(*again)
+        assert done.returncode == 2 and f"cannot read {results}" in done.stderr, done.stderr
+        copy.rename(whole[-1])
+    results.write_bytes(kept)
 
     cut_run(run, [whole[-1].name])
     assert kduel(*again).returncode == 0, "what was not measured yet is measured"

@@ -213,6 +213,17 @@ def test_one_image_by_two_paths_is_no_comparison(tmp_path: Path, monkeypatch: py
     assert len(name_all([pair[0], Contender(kernel="./copy")], "x")) == 2
 
 
+@pytest.mark.parametrize("other", ["tree:./t", "tree:{0}/t", "tree:link"])
+def test_one_tree_by_two_paths_is_no_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "link").symlink_to("t")
+    with pytest.raises(InputError, match=r"are one contender|two contenders are called"):
+        name_all([Contender(kernel="tree:t"), Contender(kernel=other.format(tmp_path))], "x")
+    (tmp_path / "host").touch()
+    assert len(name_all([Contender(kernel="host"), Contender(kernel="./host", name="file")], "x")) == 2
+
+
 @pytest.mark.parametrize("kernels", [("./bzImage", "./bzImage"), ("/boot/bzImage", "bzImage"), ("a/./b", "a/c/b")])
 def test_a_name_that_is_derived_is_one_that_may_be_given(kernels: tuple[str, str]) -> None:
     """The exact part of a run has it as a given name."""

@@ -89,6 +89,8 @@ class RunStatus(Struct, kw_only=True):
     """The present state of each primary metric, a sentence each."""
     waiting: int
     """Number of those that are not judged yet, as no block is complete with them. They are not in `metrics` before the run ends."""
+    removed: list[str]
+    """The trials that were removed, a sentence each: the run is refused to go on."""
 
 
 @click.command("status")
@@ -139,7 +141,7 @@ def read_status(path: Path) -> RunStatus:
     from kduel.judge.verdict.unfinished import find_unfinished
     from kduel.store.collect import collect
     from kduel.store.fleet_state import read_live, read_state
-    from kduel.store.integrity import derived_plan, trials_of
+    from kduel.store.integrity import derived_plan, find_removed, trials_of
     from kduel.store.run_lock import at_work
     from kduel.store.rundir import RunDir
 
@@ -206,10 +208,11 @@ def read_status(path: Path) -> RunStatus:
         trials=len(records),
         planned_trials=len(plan),
         running=running,
-        seconds_left=time_left(machines, size, max(1, len(running))),
+        seconds_left=None if state == "finished" else time_left(machines, size, max(1, len(running))),
         machines=machines,
         metrics=[f"{one.benchmark}/{one.metric} of {one.contender}: {one.told}" for one in judged],
         waiting=len(standings) - len(judged),
+        removed=find_removed(run, lock, records),
     )
 
 
@@ -267,7 +270,10 @@ def as_text(found: RunStatus) -> str:
         lines = [
             f"{found.run}: {SHOWN[found.state]}, {found.blocks} of {most}{plural(found.planned, 'block')}{trials}{left}"
         ]
-    if found.state == "stopped":
+    if found.removed:
+        more = f" (and {len(found.removed) - 1} more)" if len(found.removed) > 1 else ""
+        lines.append(f"  {found.removed[0]}{more}: restore it from a copy of the run; it is not measured again")
+    elif found.state == "stopped":
         killed = f" ({found.holder} was killed, or the host was restarted)" if found.holder else ""
         kept = f"; {trials_kept(found.trials)}" if found.trials else ""
         lines.append(f"  nobody is at work in it{killed}{kept}; continue with: {again}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,9 @@ def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]
     found = integrity.examine(run, lock, records)
     if found.unreadable:
         raise UnreadableError(f"{run.path}: {found.unreadable[0]} (Permission denied)", PERMIT)
+    if not found.changes:
+        with suppress(InputError):  # A damaged results.json, of which verify tells.
+            return integrity.find_removed(run, lock, records)
     return found.changes
 
 

@@ -20,7 +20,7 @@ from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
 from kduel.judge.lint.findings import machine_out
 from kduel.judge.verdict.unfinished import find_unfinished
-from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan, trials_in
+from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan
 from kduel.store.manifest import run_checksum
 from kduel.store.merged import parts
 from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
@@ -53,7 +53,9 @@ def with_results(found: Integrity, run: Path) -> Integrity:
     if opened.merged or found.changes or found.notes or not (run / RESULTS).exists():
         return found
     left = find_unfinished(msgspec.json.decode(read_whole(run / RESULTS), type=Results))
-    notes = [f"the run has {left.blocks}: it was interrupted, or its last trials were removed"] if left else []
+    notes = (
+        [f"the run has {left.blocks}: it was interrupted or stopped, or its last trials were removed"] if left else []
+    )
     return found.together(Integrity(checked=0, changes=[], notes=notes), "")
 
 
@@ -140,6 +142,14 @@ def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:
         told = ", ".join(f"trials/{visible(name, LONGEST)}" for name in names[:MOST_NAMED])
         lost.append(f"{told}{more} {'is' if len(names) == 1 else 'are'} missing, which {RESULTS} has; {RECOVER}")
     return lost
+
+
+def trials_in(kept: dict[str, Any]) -> set[str]:
+    """Names of the trials in kept results; none where these are damaged."""
+    try:
+        return {str(trial["id"]) for trial in kept["trials"]}
+    except (KeyError, TypeError):
+        return set()
 
 
 def earlier_state(kept: dict[str, Any], run: RunDir) -> Set[str] | None:

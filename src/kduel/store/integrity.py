@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Set
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -52,6 +51,18 @@ class Integrity(Struct, frozen=True, kw_only=True):
             unreadable=[*self.unreadable, *(f"{before}{one}" for one in part.unreadable)],
             notes=[*self.notes, *(f"{before}{note}" for note in part.notes)],
         )
+
+
+class ReportedTrial(Struct, frozen=True):
+    """A trial in results.json."""
+
+    id: str
+
+
+class ReportedTrials(Struct, frozen=True):
+    """The trials that results.json is of."""
+
+    trials: list[ReportedTrial]
 
 
 def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -> bool:
@@ -211,14 +222,8 @@ def missing(
 
 def check_none_removed(run: RunDir, lock: Lock) -> None:
     """Raises InputError where a trial was removed from a run that is to go on: it would be measured again, and whoever
-    dislikes a value could draw another. On an exact machine a repetition gives the same; before a machine is prepared there
-    is none."""
-    if lock.machine.exact or not lock.prepared:
-        return
-    put_aside = {record.id for _, record in run.put_asides()}
-    found = missing(lock, trials_of(run, lock), put_aside=put_aside)
-    reported = sorted(reported_trials(run.path) - put_aside - {*run.names()})
-    if found := found or [f"trials/{visible(name, 200)} is missing, which {RESULTS} has" for name in reported]:
+    dislikes a value could draw another."""
+    if found := find_removed(run, lock, run.records()):
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise InputError(
             f"{run.path}: {found[0]}{more}",
@@ -227,20 +232,27 @@ def check_none_removed(run: RunDir, lock: Lock) -> None:
         )
 
 
-def reported_trials(run: Path) -> set[str]:
-    """Names of the trials in a run's results.json; none where it is not there, or damaged."""
-    try:
-        return trials_in(msgspec.json.decode(read_whole(run / RESULTS)))
-    except (OSError, ValueError, RecursionError):
-        return set()
+def find_removed(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """The trials that were removed, a sentence each: later ones are there, or the report names them. None on an exact machine,
+    on which a repetition gives the same, nor before a machine is prepared. Raises InputError."""
+    if lock.machine.exact or not lock.prepared:
+        return []
+    put_aside = {record.id for _, record in run.put_asides()}
+    return missing(lock, records, put_aside=put_aside) or find_reported(run, put_aside)
 
 
-def trials_in(kept: Any) -> set[str]:
-    """Names of the trials in kept results; none where these are damaged."""
+def find_reported(run: RunDir, put_aside: Set[str]) -> list[str]:
+    """The trials that are not there though results.json names them, a sentence each. Raises InputError where it is damaged."""
+    path = run.path / RESULTS
     try:
-        return {str(trial["id"]) for trial in kept["trials"]}
-    except (KeyError, TypeError):
-        return set()
+        reported = {trial.id for trial in msgspec.json.decode(read_whole(path), type=ReportedTrials).trials}
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else visible(error, 200)
+        raise InputError(f"cannot read {path}: {reason}", "Restore it from a copy of the run.") from error
+    lost = sorted(reported - put_aside - {*run.names()})
+    return [f"trials/{visible(name, 200)} is missing, which {RESULTS} has" for name in lost]
 
 
 def measured_late(lock: Lock, records: list[TrialRecord]) -> list[str]:

@@ -222,7 +222,7 @@ def as_used(contender: Contender) -> Contender:
 
     return msgspec.structs.replace(
         contender,
-        kernel=real_path(contender.kernel) if "/" in contender.kernel else contender.kernel,
+        kernel=real_path(contender.kernel) if {"/", ":"} & {*contender.kernel} else contender.kernel,
         modules=real_path(contender.modules) if contender.modules else "",
         cmdline=contender.cmdline.strip(),
         sysctl={sysctl_file(key): value for key, value in contender.sysctl.items()},
@@ -230,8 +230,10 @@ def as_used(contender: Contender) -> Contender:
 
 
 def real_path(name: str) -> str:
-    """The path of a file or directory without links; `name` itself where there is none."""
+    """The path of a file or directory without links, after the name of its source (`tree:DIR`); `name` itself where there is
+    none."""
+    source, path = re.fullmatch(r"([a-z-]+:)?(.*)", name, re.DOTALL).groups("")  # type: ignore[union-attr]
     try:
-        return str(Path(name).expanduser().resolve(strict=True))
+        return f"{source}{Path(path).expanduser().resolve(strict=True)}"
     except (OSError, RuntimeError, ValueError):  # Not there, or ~ of a user that is not; a path that none can be.
         return name

@@ -11,9 +11,6 @@ from kduel.core.text import plural
 from kduel.core.void_codes import find_unmeasurable
 from kduel.judge.verdict.rule import planned_rule
 
-ENDED_BY = frozenset({"futile", "machine-out"})
-"""Findings of a run that may have ended before its plan: nothing could be decided any more, or a machine's blocks are lost."""
-
 
 class PlanProgress(Struct, frozen=True):
     """The part of its plan that an unfinished run has."""
@@ -41,7 +38,8 @@ class PlanProgress(Struct, frozen=True):
 
 def find_unfinished(results: Results) -> PlanProgress | None:
     """The part of its plan that a run has; None for one that has ended: by its last block, by its verdicts, or as it could not go
-    on; and where that cannot be known, as of an import and of merged runs."""
+    on; and where that cannot be known, as of an import and of merged runs. One that was stopped as it could not decide anything
+    any more has not ended: it may be continued."""
     study = results.study
     if study.imported or study.parts or not results.trials:
         return None
@@ -54,13 +52,16 @@ def find_unfinished(results: Results) -> PlanProgress | None:
     out = find_unmeasurable(results.trials, rule.max_blocks)
     if names[0] in out or len(names) - len(out) < 2:
         return None
+    if any(warning.code == "machine-out" for warning in results.warnings):
+        return None
     if study.fixed is None:
-        if not ENDED_BY.isdisjoint(warning.code for warning in results.warnings):
-            return None
         primary = [metric for metric in results.gating if metric.role == "primary" and metric.contender not in out]
         if complete and (all(metric.decided for metric in primary) if primary else results.machine.exact):
             return None
-    elif any(warning.code == "machine-out" for warning in results.warnings):
-        return None
     look = next(look for look in rule.looks() if look >= complete)
     return PlanProgress(complete=complete, planned=rule.max_blocks, fixed=study.fixed is not None, look=look)
+
+
+def may_continue(results: Results) -> bool:
+    """False for a run that was changed afterwards: where a trial was removed, it is refused to go on."""
+    return all(warning.code != "changed-afterwards" for warning in results.warnings)

@@ -10,7 +10,7 @@ from kduel.core.metric_results import COUNTS, MetricResult
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
-from kduel.judge.verdict.unfinished import find_unfinished
+from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.host import host_line
 from kduel.report.content.notes import few, key
 
@@ -145,11 +145,12 @@ def unfinished_sentences(results: Results, run: str) -> list[str]:
     said = []
     if unfinished := find_unfinished(results):
         are = "is" if unfinished.complete == 1 else "are"
-        said = [f"The run is not finished: {unfinished.blocks} {are} complete; kduel resume {run} continues it."]
-    return [*said, *incomplete_blocks_sentence(results)]
+        again = f"; kduel resume {run} continues it" if may_continue(results) else ""
+        said = [f"The run is not finished: {unfinished.blocks} {are} complete{again}."]
+    return [*said, *incomplete_blocks_sentence(results, yet=" yet" if unfinished else "")]
 
 
-def incomplete_blocks_sentence(results: Results) -> list[str]:
+def incomplete_blocks_sentence(results: Results, yet: str) -> list[str]:
     """The blocks in which not every contender has been run yet, in a sentence."""
     names = {contender.name for contender in results.contenders}
     run: dict[tuple[str, int], set[str]] = {}
@@ -161,7 +162,7 @@ def incomplete_blocks_sentence(results: Results) -> list[str]:
     if len(lacking) == 1:
         ((block, gone),) = lacking.items()
         absent = " and ".join(visible(one.name, 200) for one in results.contenders if one.name in gone)
-        said = f"Block {block} is not complete: it has no trial of {absent} yet."
+        said = f"Block {block} is not complete: it has no trial of {absent}{yet}."
     else:
         numbers = ", ".join(map(str, sorted(lacking)))
         said = f"Blocks {numbers} are not complete: each lacks the trial of a contender."

@@ -8,7 +8,7 @@ from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
-from kduel.judge.verdict.unfinished import find_unfinished
+from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 
 WORTH_ADDING = 2.0
 """So many times the blocks of the run are a way to a verdict; beyond that something else has to change."""
@@ -34,9 +34,8 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
     if metric.beyond and (metric.withheld or not metric.n):
         return beyond_histogram.PLUGIN.undecided
     if metric.n == 0:
-        return (
-            "no block gave a value for both contenders: continue the run, or read why trials are void or steps failed"
-        )
+        go_on = "continue the run, or " if waits else ""
+        return f"no block gave a value for both contenders: {go_on}read why trials are void or steps failed"
     if waits and not metric.withheld:
         return f"{waits}: continue the run"
     if metric.n == 1:
@@ -74,6 +73,6 @@ def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[M
     for metric in metrics:
         primary = metric.role == "primary"
         fewest = (rule if primary else rule.for_exploring()).fewest
-        waits = unfinished.waits if primary and unfinished else ""
+        waits = unfinished.waits if primary and unfinished and may_continue(results) else ""
         found.setdefault(reason(metric, results.study.delta, fewest, waits), []).append(metric)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
