@@ -223,10 +223,11 @@ def test_a_block_that_is_not_complete_is_told() -> None:
     assert not any("not complete" in said for said in digest(results).caveats)
     last = results.trials.pop()
     (said,) = [said for said in digest(results).caveats if "not complete" in said]
-    assert said.startswith(f"Block 12 is not complete: it has no trial of {last.contender} yet.")
+    assert said.startswith(f"Block 12 is not complete: it has no trial of {last.contender}. ")  # It is decided.
     results.study.fixed = 12
     told = " ".join(digest(results, "'my run'").caveats)
     assert "The run is not finished: 11 of 12 blocks are complete; kduel resume 'my run' continues it." in told
+    assert f"it has no trial of {last.contender} yet." in told
     results.study.parts = [
         PartResult(name=name, machine="m", blocks=6, seed=1, started=None, directory=name) for name in ("a", "b")
     ]
