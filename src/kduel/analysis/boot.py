@@ -34,6 +34,8 @@ EMULATED_CLOCK = (
     "The clock of this machine counts instructions, one a nanosecond: initcalls are in this virtual time, and stages, by the "
     "host's clock, show how long its emulator took, not how long hardware takes."
 )
+COLUMN = 24
+"""Characters of a column."""
 WORDS = {
     "load": "until 'Linux version'",
     "kernel": "until 'Freeing unused kernel'",
@@ -118,8 +120,7 @@ def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
     lines = [f"Boots by the host's clock in seconds, medians (and ranges) of so many boots: {counts}."]
     lines += ["Each row has medians of its own: those of the stages need not add up to that of all stages.", ""]
     width = max(len(f"{stage} ({words})") for stage, words in WORDS.items())
-    head = [each.name for each in boots]
-    lines.append(row("stage", [*head, *(f"{name} diff." for name in head[1:])], width))
+    lines.append(row("stage", column_heads(boots), width))
     whole = [each.until("ready") for each in boots]
     for stage in STAGES:
         lines.append(row(f"{stage} ({WORDS[stage]})", cells([each.stage(stage) for each in boots]), width))
@@ -148,8 +149,7 @@ def initcall_lines(boots: Sequence[BootTimelines], limit: int) -> list[str]:
     middle = [{name: median(times) for name, times in calls.items()} for calls in told]
     names = sorted({name for calls in told for name in calls})
     width = max(28, *(min(len(name), 60) for name in names))
-    head = [each.name for each in boots]
-    columns = [*head, *(f"{name} diff." for name in head[1:])]
+    columns = column_heads(boots)
 
     def table(title: str, rank: Callable[[str], float]) -> list[str]:
         chosen = sorted(names, key=rank, reverse=True)[: limit or None]
@@ -186,6 +186,12 @@ def cells(values: Sequence[Sequence[float]], divide: float = 1) -> list[str]:
     return shown
 
 
+def column_heads(boots: Sequence[BootTimelines]) -> list[str]:
+    """The names of the contenders, then those of their differences from the baseline, cut to a column's width."""
+    names = [each.name for each in boots]
+    return [head[:COLUMN] for head in [*names, *(f"{name} diff." for name in names[1:])]]
+
+
 def row(name: str, columns: Sequence[str], width: int) -> str:
-    """A line of a table."""
-    return (f"{name:{width}}" + "".join(f" {column[:24]:>22}" for column in columns)).rstrip()
+    """A line of a table. Numbers are never cut."""
+    return (f"{name:{width}}" + "".join(f" {column:>{COLUMN}}" for column in columns)).rstrip()

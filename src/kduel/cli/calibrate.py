@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kduel.cli.completions import complete_runs as complete_runs
-from kduel.cli.options import NamedPath, Percent, alpha_option, format_option, output_option, plot_option
+from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
 from kduel.core.format import with_sign
@@ -54,9 +54,7 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
     metavar="N",
     help="Number of primary metrics of a run.  [default: RUN's, or 1]",
 )
-@click.option(
-    "--delta", type=Percent(), metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]"
-)
+@delta_option("RUN's, or 1")
 @alpha_option
 @click.option(
     "--max-blocks",

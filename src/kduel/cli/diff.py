@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from kduel.cli import completions
-from kduel.cli.options import NamedPath, Percent, Word, format_option, output_option
+from kduel.cli.options import NamedPath, Word, delta_option, format_option, output_option
 from kduel.cli.output import emit, emit_json
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -33,12 +33,7 @@ FORMATS = ("text", "markdown", "html", "json")
     help="Compare each column with the first, with the previous one, with both, or all pairs.",
 )
 @click.option("--claims", type=NamedPath(), metavar="FILE", help="Test the claims in this TOML file.")
-@click.option(
-    "--delta",
-    type=Percent(),
-    metavar="PCT",
-    help="Smallest effect of interest, in %.  [default: the run's own within a run, 1 between runs]",
-)
+@delta_option("the run's own within a run, 1 between runs")
 def command(
     runs: tuple[str, ...], form: str, output: Path | None, against: str, claims: Path | None, delta: float | None
 ) -> None:

@@ -161,6 +161,14 @@ alpha_option = click.option(
     help="False-positive rate.  [default: RUN's, or 0.05]",
 )
 
+
+def delta_option(default: str) -> Callable[[F], F]:
+    """The option --delta of a command that has this default, in words."""
+    return click.option(
+        "--delta", type=Percent(), metavar="PCT", help=f"Smallest effect of interest, in %.  [default: {default}]"
+    )
+
+
 output_option = output_path_option(
     "--output",
     "-o",

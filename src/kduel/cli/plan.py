@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, Percent, alpha_option, format_option, output_option
+from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.format import duration
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric to plan for.  [default: the primary ones]"
 )
-@click.option(
-    "--delta", type=Percent(), metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]"
-)
+@delta_option("RUN's, or 1")
 @alpha_option
 @click.option("--block-seconds", type=float, metavar="S", help="Duration of a block.  [default: as in RUN]")
 @click.option(

@@ -13,9 +13,9 @@ from kduel.cli.futility import Choice, futility_option
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
     NamedPath,
-    Percent,
     Word,
     contender_arguments,
+    delta_option,
     fail_on_option,
     machine_help,
     notify_option,
@@ -69,12 +69,7 @@ from kduel.core.errors import InputError
     metavar="N",
     help="A/A test: run one kernel as N contenders; no difference should be found.",
 )
-@click.option(
-    "--delta",
-    type=Percent(),
-    metavar="PCT",
-    help="Smallest effect of interest, in %.  [default: the suite's or study's, else 1]",
-)
+@delta_option("the suite's or study's, else 1")
 @click.option(
     "--layouts", type=click.IntRange(1), metavar="N", help="Machine icount: repeat with N address-space layouts."
 )

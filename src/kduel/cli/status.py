@@ -250,6 +250,7 @@ def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float 
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
     from kduel.core.text import cut_in_the_middle, plural, printable
+    from kduel.store.integrity import name_first
     from kduel.store.rundir import EXACT
 
     left = f", at most {duration(found.seconds_left)} left" if found.state == "running" and found.seconds_left else ""
@@ -271,8 +272,7 @@ def as_text(found: RunStatus) -> str:
             f"{found.run}: {SHOWN[found.state]}, {found.blocks} of {most}{plural(found.planned, 'block')}{trials}{left}"
         ]
     if found.removed:
-        more = f" (and {len(found.removed) - 1} more)" if len(found.removed) > 1 else ""
-        lines.append(f"  {found.removed[0]}{more}: restore it from a copy of the run; it is not measured again")
+        lines.append(f"  {name_first(found.removed)}: restore it from a copy of the run; it is not measured again")
     elif found.state == "stopped":
         killed = f" ({found.holder} was killed, or the host was restarted)" if found.holder else ""
         kept = f"; {trials_kept(found.trials)}" if found.trials else ""

@@ -224,12 +224,16 @@ def check_none_removed(run: RunDir, lock: Lock) -> None:
     """Raises InputError where a trial was removed from a run that is to go on: it would be measured again, and whoever
     dislikes a value could draw another."""
     if found := find_removed(run, lock, run.records()):
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise InputError(
-            f"{run.path}: {found[0]}{more}",
+            f"{run.path}: {name_first(found)}",
             "A trial that was removed is not measured again: restore it from a copy of the run, or measure in another "
             "directory: `kduel run` with another --out.",
         )
+
+
+def name_first(found: list[str]) -> str:
+    """The first of some sentences, and how many more there are."""
+    return f"{found[0]} (and {len(found) - 1} more)" if len(found) > 1 else found[0]
 
 
 def find_removed(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.analysis.boot import BootTimelines, as_text
+from kduel.analysis.boot import BootTimelines, as_text, cells
+from kduel.analysis.boot import row as table_row
 from kduel.benchmarks.support.bootlog import Timeline, console_lines, timeline
 from kduel.cli.boot import command as boot_command
 from kduel.cli.smallest_ram import command as ram_command
@@ -134,3 +135,9 @@ def test_a_kernel_that_boots_in_no_ram_of_the_machine_is_told() -> None:
         find_smallest_ram(Edge(64, 65), ARM, step=2, watch=lambda *_: None)
     with pytest.raises(InputError, match="no smaller than"):
         find_smallest_ram(Edge(64, 1), ARM, step=64, watch=lambda *_: None)
+
+
+def test_a_number_with_a_long_range_is_not_cut() -> None:
+    """Of 12,345.678 ms a digit was missing at the end of the range."""
+    (shown,) = cells([[1234.567, 1234.5, 12345.678]])
+    assert table_row("all", [shown], 10).endswith("1234.567 (1234.500–12345.678)")
