@@ -15,7 +15,7 @@ import pytest
 
 from kduel.core import manifest
 from kduel.core.cache import Cache
-from kduel.core.errors import HostError
+from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.store.whole_files import as_disk_error
@@ -270,3 +270,12 @@ def test_directories_made_at_the_same_time_do_not_sweep_one_another(tmp_path: Pa
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(make, range(4)))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("key", ["../x", "a/../../x", "/x", ".", "..", ".hidden", "", "a\nb", "a\0b", "x" * 300])
+def test_no_key_leads_out_of_the_cache(key: str, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    for use in (cache.path, cache.has, lambda kind, name: cache.entry(kind, name, build)):
+        with pytest.raises(InputError, match="cannot be the name of an entry"):
+            use("kernel", key)
+    assert [path.name for path in tmp_path.rglob("*")] == ["cache"]

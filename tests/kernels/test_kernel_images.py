@@ -169,3 +169,10 @@ def test_embedded_config(tmp_path: Path) -> None:
     assert embedded_config(put(tmp_path, bzimage("6.1.0", payload=inside))) == config
     assert embedded_config(put(tmp_path, bzimage("6.1.0", payload=gzip.compress(vmlinux("6.1.0"))))) is None
     assert kernel_contents(put(tmp_path, gzip.compress(b"plain"))) == b"plain"
+
+
+@pytest.mark.parametrize(
+    ("release", "boots"), [("4.15.0-213-generic", False), ("4.20.17", False), ("5.0.0", True), ("6.12.1", True)]
+)
+def test_before_5_0_the_pvh_entry_is_of_xen_alone(release: str, boots: bool) -> None:
+    assert has_pvh_entry(vmlinux(release)) is boots

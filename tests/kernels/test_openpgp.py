@@ -58,7 +58,8 @@ def test_a_detached_signature_is_for_the_whole_file(keys: list[Path], tmp_path: 
     for content, packets, valid in (
         (TEXT, good, True),
         (TEXT + b"more", good, False),
-        (TEXT, good + sign(other, "--detach-sign"), False),
+        (TEXT, good + sign(other, "--detach-sign"), True),
+        (TEXT, sign(other, "--detach-sign"), False),
         (TEXT, b"", False),
     ):
         file.write_bytes(content)
@@ -68,3 +69,68 @@ def test_a_detached_signature_is_for_the_whole_file(keys: list[Path], tmp_path: 
         else:
             with pytest.raises(InputError, match="the file is not signed by a key of"):
                 check_signature("the file", file, signature, [own / "test.gpg"])
+
+
+@pytest.fixture
+def home(tmp_path: Path, keys: list[Path]) -> Path:
+    """A directory of GnuPG's own for keys that are of one test."""
+    place = tmp_path / "home"
+    place.mkdir(mode=0o700)
+    return place
+
+
+def gpg(home: Path, *words: object) -> bytes:
+    always = ["--batch", "--quiet", "--yes", "--pinentry-mode", "loopback", "--passphrase", ""]
+    command = ["gpg", "--homedir", str(home), *always, *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def test_an_expired_or_revoked_key_signs_nothing(home: Path, tmp_path: Path) -> None:
+    then = ("--faked-system-time", "20200101T000000!")
+    file, ring = tmp_path / "file", tmp_path / "ring.gpg"
+    file.write_bytes(TEXT)
+    try:
+        gpg(home, *then, "--quick-gen-key", "expired", "ed25519", "sign", "1y")
+        gpg(home, "--quick-gen-key", "revoked", "ed25519", "sign", "never")
+        (tmp_path / "expired.sig").write_bytes(gpg(home, *then, "-u", "expired", "-o", "-", "--detach-sign", file))
+        (tmp_path / "revoked.sig").write_bytes(gpg(home, "-u", "revoked", "-o", "-", "--detach-sign", file))
+        ring.write_bytes(gpg(home, "--export"))
+        assert check_signature("the file", file, tmp_path / "revoked.sig", [ring]) == TEXT
+        listed = gpg(home, "--with-colons", "--list-keys", "revoked").decode()
+        (own,) = [line.split(":")[9] for line in listed.splitlines() if line.startswith("fpr:")][:1]
+        certificate = (home / "openpgp-revocs.d" / f"{own}.rev").read_text().replace(":-----BEGIN", "-----BEGIN")
+        (tmp_path / "certificate").write_text(certificate)
+        gpg(home, "--import", tmp_path / "certificate")
+        ring.write_bytes(gpg(home, "--export"))
+        for name, why in (("expired", "the key has expired"), ("revoked", "the key was revoked")):
+            with pytest.raises(InputError, match=why):
+                check_signature("the file", file, tmp_path / f"{name}.sig", [ring])
+    finally:
+        subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)
+
+
+def test_one_of_two_signatures_suffices(home: Path, tmp_path: Path) -> None:
+    """As a release that is signed by an old key and a new one, of which a host has one."""
+    file, ring, signature = tmp_path / "file", tmp_path / "ring.gpg", tmp_path / "file.sig"
+    file.write_bytes(TEXT)
+    try:
+        for name in ("known", "unknown", "third"):
+            gpg(home, "--quick-gen-key", name, "ed25519", "sign", "never")
+        signature.write_bytes(gpg(home, "-u", "unknown", "-u", "known", "-o", "-", "--detach-sign", file))
+        ring.write_bytes(gpg(home, "--export", "known"))
+        assert check_signature("the file", file, signature, [ring]) == TEXT
+        clear = tmp_path / "clear"
+        clear.write_bytes(gpg(home, "-u", "unknown", "-u", "known", "-o", "-", "--clear-sign", file))
+        assert check_signature("the file", clear, None, [ring]) == TEXT
+        clear.write_bytes(clear.read_bytes() + clear.read_bytes())
+        with pytest.raises(InputError, match="is not signed by a key of"):
+            check_signature("the file", clear, None, [ring])
+        ring.write_bytes(gpg(home, "--export", "third"))
+        with pytest.raises(InputError, match="no signature by one of them"):
+            check_signature("the file", file, signature, [ring])
+        ring.write_bytes(gpg(home, "--export", "known"))
+        file.write_bytes(TEXT + b"more")
+        with pytest.raises(InputError, match="does not fit"):
+            check_signature("the file", file, signature, [ring])
+    finally:
+        subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)

@@ -167,6 +167,19 @@ def test_what_nobody_else_has_is_named() -> None:
     assert ["git", "checkout", COMMIT] not in reproduction(results).commands  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("blank", [" ", "\t", "  \t "])
+def test_no_line_of_a_study_ends_its_document_in_a_mail(blank: str, tmp_path: Path) -> None:
+    results = measured()
+    results.study.text = f"# a study\nEND{blank}\ntouch {tmp_path}/harm\n{blank}END_\nEND__\n"
+    mail = report_format("mail").render(results)
+    start = mail.index("cat >study.toml")
+    for text in (mail[start:], "\n".join(line.rstrip() for line in mail[start:].splitlines())):
+        block = text[: text.index("  ./kduel run")]
+        subprocess.run(["sh", "-c", block], cwd=tmp_path, check=False, capture_output=True)
+        assert not (tmp_path / "harm").exists()
+        assert f"touch {tmp_path}/harm" in (tmp_path / "study.toml").read_text()
+
+
 def test_no_text_of_a_run_becomes_a_command(tmp_path: Path) -> None:
     harm = f"touch {tmp_path}/harm"
     results = measured()

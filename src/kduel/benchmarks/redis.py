@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Literal
 
@@ -103,14 +104,16 @@ class Redis(Benchmark[RedisParameters]):
         latencies = read_latencies(raw.stdout, parameters)
         values, reached = list(latencies), list(latencies.values())
         counts = [count - before for before, count in zip([0, *reached], reached, strict=False)]
-        kept = [(value, count) for value, count in zip(values, counts, strict=True) if count]
+        floors = [0.0, *(math.nextafter(value, math.inf) for value in values[:-1])]
+        kept = [one for one in zip(values, counts, floors, strict=True) if one[1]]
         return Details(
             distributions={
                 "latency-p99": Distribution(
                     unit="ms",
-                    values=[value for value, _ in kept],
-                    counts=[count for _, count in kept],
+                    values=[value for value, _, _ in kept],
+                    counts=[count for _, count, _ in kept],
                     largest=kept[-1][0],
+                    floors=[floor for _, _, floor in kept],
                 )
             }
         )

@@ -134,6 +134,7 @@ def histogram_of(times: WakeupTimes, unit: str, nanoseconds: float) -> Distribut
         values=[(edge + (1 << max(0, edge.bit_length() - 6)) - 1) / nanoseconds for edge, _ in times.histogram],
         counts=[count for _, count in times.histogram],
         largest=times.max / nanoseconds,
+        floors=[edge / nanoseconds for edge, _ in times.histogram],
     )
 
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from kduel.core.errors import os_errors
+from kduel.core.errors import InputError, os_errors
 from kduel.core.manifest import Manifest
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory, try_to_make
 
 GO_ONLINE = "Run once without --offline, or bring a bundle from a machine with network: kduel bundle, kduel unbundle."
 """The remedy where the cache lacks what only the network has."""
+KEY = re.compile(r"[^\x00-\x1f\x7f/.][^\x00-\x1f\x7f/]{0,199}")
+"""A name of an entry: parts of it come from lists of packages, which need not be signed."""
 
 
 def cache_root() -> Path:
@@ -71,8 +74,8 @@ class Cache:
         return frozenset(self._checked)
 
     def path(self, kind: str, key: str) -> Path:
-        """Directory of the entry, there or not."""
-        return self.root / kind / key
+        """Directory of the entry, there or not. Raises InputError for a key that is no name of a file."""
+        return self.root / kind / checked_key(key)
 
     def has(self, kind: str, key: str) -> bool:
         """True if the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
@@ -128,7 +131,7 @@ class Cache:
             yield
 
     def _manifest(self, kind: str, key: str) -> Path:
-        return self.root / "manifests" / kind / f"{key}.json"
+        return self.root / "manifests" / kind / f"{checked_key(key)}.json"
 
     def _why_not_usable(self, kind: str, key: str) -> str:
         """Empty where the entry matches its manifest. An entry without a manifest does not match."""
@@ -140,3 +143,13 @@ class Cache:
             return why
         manifest.keep(file)
         return ""
+
+
+def checked_key(key: str) -> str:
+    """The key of an entry, which names one file in a directory. Raises InputError where it could lead elsewhere."""
+    if KEY.fullmatch(key) is None:
+        raise InputError(
+            f"{key[:80]!r} cannot be the name of an entry of the cache",
+            "A list of packages has a name or a version that no package has: use another mirror.",
+        )
+    return key

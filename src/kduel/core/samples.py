@@ -45,6 +45,8 @@ class Distribution(Struct, frozen=True, kw_only=True):
     beyond: int = 0
     """Measurements above all `values`, of which no more is known."""
     largest: float
+    floors: list[float] = field(default_factory=list)
+    """Parallel to `values`: the lower ends of the buckets; empty where values are not in buckets."""
 
     @property
     def samples(self) -> int:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from kduel.core.progress import Progress
 from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, whole_kernels
+from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, check_same, whole_kernels
 from kduel.kernels.packages.fetch import AbsentError
 from kduel.kernels.packages.repomd import read_repository
 from kduel.kernels.packages.rpm import check_rpm, unpack_rpms
@@ -48,7 +48,7 @@ class Fedora(Distribution):
         return whole_kernels(offered, *PARTS)
 
     def check(self, package: Path, offered: RemotePackage, progress: Progress) -> None:
-        check_rpm(package, self.keyrings())
+        check_same(package.name, offered, *check_rpm(package, self.keyrings()))
 
     @staticmethod
     def _read(base: str, place: Path, progress: Progress) -> list[RemotePackage]:

@@ -50,9 +50,10 @@ class MailFormat(Format):
         out += ["", "How sure:"]
         for sentence in [said.sure, *said.caveats]:
             out += wrap_ascii(sentence, "- ") if sentence else []
+        out = [line.rstrip() for line in out]
         if again := reproduction(results):
             out += ["", "To reproduce, in a checkout of KDuel:"]
-            # A shell takes this as it stands, so nothing is folded or indented.
+            # A shell takes this as it stands, so nothing is folded, indented or stripped.
             out += ["", *here_document(again.study), ""] if again.study else []
             out += [f"  {ascii_only(line)}" for line in again.lines(WIDTH - 2)]
         if results.study.checksum:
@@ -61,7 +62,7 @@ class MailFormat(Format):
                 "Checksum of the run (SHA-256 of trials/*/manifest.sha256):",
                 f"  {visible(results.study.checksum)}",
             ]
-        return "\n".join(line.rstrip() for line in out) + "\n"
+        return "\n".join(out) + "\n"
 
 
 PLUGIN = MailFormat()

@@ -289,3 +289,19 @@ def test_a_bound_is_read_in_the_unit_of_the_measurements() -> None:
     text = PAIR + '[bound]\nmetric = "latency"\nlimit = "0.15 ms"\n'
     bound = assemble(parse_study(text, "s.toml"), text, "s.toml").bound
     assert bound is not None and bound.in_unit("us") == 150
+
+
+def test_a_bucket_exceeds_a_limit_only_from_its_lower_end_on() -> None:
+    limit = Bound(metric="latency", limit="150 us", share=1e-3)
+
+    def boots(largest: float) -> list[Distribution]:
+        one = Distribution(unit="us", values=[140.0, 152.0], counts=[10, 990], floors=[136.0, 148.0], largest=largest)
+        return [one] * 12
+
+    below = bound_result(boots(149.9), limit, 0.05)
+    assert (below.exceeding, below.hidden) == (0, 0)
+    assert below.verdict != "violated"
+    within = bound_result(boots(151.0), limit, 0.05)
+    assert (within.exceeding, within.hidden) == (0, 12 * 990)
+    beyond = bound_result(boots(151.0), Bound(metric="latency", limit="147 us", share=1e-3), 0.05)
+    assert beyond.verdict == "violated" and beyond.hidden == 0

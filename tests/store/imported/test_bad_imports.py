@@ -150,8 +150,8 @@ def test_one_contender_is_not_enough(tmp_path: Path) -> None:
     assert "only one contender, 'old'" in refused(tmp_path, "\n".join([HEADER, *GOOD[:2]])).message
 
 
-def test_a_metric_of_one_arm_is_named_with_what_is_missing(tmp_path: Path) -> None:
-    error = refused(tmp_path, with_line("old,1,b,other,s,lower,2"))
+def test_a_metric_of_one_arm_that_is_to_be_primary_is_named_with_what_is_missing(tmp_path: Path) -> None:
+    error = refused(tmp_path, with_line("old,1,b,other,s,lower,2"), primary=["other"])
     assert "b/other has values of 'old' only" in error.message and "'new' is missing" in error.message
 
 

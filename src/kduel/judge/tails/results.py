@@ -146,14 +146,14 @@ def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> B
 
 
 def count_above(boot: Distribution, limit: float) -> tuple[int, int]:
-    """Least and largest number of samples that may be above a limit: of those beyond the histogram no more is known than that they
-    are above all values within it, and the largest of them."""
-    values = np.asarray(boot.values)
-    counted = int(np.asarray(boot.counts)[values > limit].sum())
-    if boot.beyond and limit >= boot.largest:
+    """Least and largest number of samples that may be above a limit: those of a bucket may be anywhere in it; of those beyond the
+    histogram no more is known than that they are above all values within it, and the largest of them."""
+    if limit >= boot.largest:
         return 0, 0
+    values, counts = np.asarray(boot.values), np.asarray(boot.counts)
     known = boot.beyond if values.size and limit < values[-1] else min(boot.beyond, 1)
-    return counted + known, counted + boot.beyond
+    least = int(counts[np.asarray(boot.floors or boot.values) > limit].sum()) + known
+    return least, int(counts[values > limit].sum()) + boot.beyond
 
 
 def shift_results(samples: Sequence[Samples], rule: Rule) -> list[ShiftResult]:

@@ -17,6 +17,9 @@ from kduel.core.metric_results import Scale, Verdict
 
 ABOVE, BELOW, WITHIN, UNDECIDED = 1, -1, 0, 2
 
+ROUNDED = 1 + 1e-12
+"""Times a margin: a value of exactly +-delta lies within it, however its logarithm is rounded."""
+
 Sides = NDArray[np.int_]
 Floats = NDArray[np.float64]
 
@@ -24,7 +27,7 @@ Floats = NDArray[np.float64]
 def supports(side: ArrayLike, low: ArrayLike, high: ArrayLike, margin: ArrayLike) -> NDArray[np.bool_]:
     """True if an interval still shows what was decided: lies within +-margin, or excludes 0 on that side."""
     low, high, margin = np.asarray(low), np.asarray(high), np.asarray(margin)
-    within = (np.maximum(-low, high) <= margin) & (margin > 0)
+    within = (np.maximum(-low, high) <= margin * ROUNDED) & (margin > 0)
     found: NDArray[np.bool_] = np.select(
         [np.equal(side, WITHIN), np.equal(side, ABOVE), np.equal(side, BELOW)], [within, low > 0, high < 0], False
     )

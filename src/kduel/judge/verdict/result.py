@@ -13,6 +13,7 @@ from kduel.core.format import relative_pct
 from kduel.core.metric_results import COUNTS, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
+from kduel.judge.verdict.classify import ROUNDED
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
 from kduel.judge.verdict.components import components
 from kduel.judge.verdict.rule import Rule
@@ -64,6 +65,11 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
         show_range(result)
     elif finding.scale == "exact":
         show_shares(result, list(zip(before.tolist(), after.tolist(), strict=True)))
+    if finding.scale == "exact":
+        counted = [(one.baseline, one.contender) for one in c.conditions]
+        result.below_delta = below_delta(
+            before, finding, c.rule, counted or list(zip(before.tolist(), after.tolist(), strict=True))
+        )
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
@@ -259,11 +265,14 @@ def sd_of(values: Floats) -> float | None:
     return float(values.std(ddof=1)) if values.size > 1 else None
 
 
-def below_delta(before: Floats, finding: Assessment, rule: Rule) -> bool:
-    """True if a difference was called that lies inside the smallest effect of interest."""
+def below_delta(before: Floats, finding: Assessment, rule: Rule, pairs: Sequence[tuple[float, float]] = ()) -> bool:
+    """True if a difference was called that lies inside the smallest effect of interest; of an exact one in each of the
+    pairs (conditions, blocks), in per cent of its own baseline."""
     if finding.verdict in ("equivalent", "equal", "undecided") or finding.low is None or finding.high is None:
         return False
     largest = max(abs(finding.low), abs(finding.high))
     if finding.scale == "ratio":
-        return largest <= margin("ratio", rule)
+        return largest <= margin("ratio", rule) * ROUNDED
+    if pairs:
+        return all(one and 100 * abs(other - one) <= rule.delta_pct * abs(one) * ROUNDED for one, other in pairs)
     return finding.scale == "exact" and 100 * largest <= rule.delta_pct * float(np.abs(before).min())

@@ -28,6 +28,8 @@ from kduel.kernels import Kernel
 BANNER = re.compile(rb"Linux version ([0-9]\S*) \(")
 IKCONFIG = (b"IKCFG_ST", b"IKCFG_ED")
 ELF_MACHINES = {3: "i686", 20: "ppc", 21: "ppc64", 22: "s390x", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+OLD_BANNER = re.compile(rb"Linux version [1-4]\.\d")
+"""The beginning of what a kernel before 5.0 says of itself."""
 PVH_NOTE = (b"Xen\0", 18)
 """Name and type of the ELF note that holds a PVH entry point (XEN_ELFNOTE_PHYS32_ENTRY)."""
 LARGEST = 1 << 29
@@ -137,13 +139,18 @@ def images_entered_alike(kernels: Mapping[str, Kernel], cache: Cache) -> dict[st
 
 
 def has_pvh_entry(elf: Bytes) -> bool:
-    """True if this is a 64-bit little-endian ELF with a PVH note."""
+    """True if this is a 64-bit little-endian ELF that QEMU boots by its PVH note."""
     return pvh_entry(elf) is not None
 
 
 def pvh_entry(elf: Bytes) -> int | None:
-    """The physical address at which a 64-bit little-endian ELF is entered by PVH; None where it has none."""
+    """The physical address at which QEMU enters a 64-bit little-endian ELF by PVH; None where it cannot.
+
+    Before Linux 5.0 the entry is Xen's alone: it asks the hypervisor for the map of memory, and QEMU has no answer.
+    """
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) < 64:
+        return None
+    if OLD_BANNER.search(elf) is not None:
         return None
     table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
     for number in range(count):

@@ -21,14 +21,18 @@ from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
+from kduel.core.text import visible
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.fetch import download
+from kduel.kernels.packages.fetch import MOST, download
 
 DAY = 24 * 3600.0
 VERSION = re.compile(r"\d[\w.+~^-]*")
+PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
+PACKAGE_VERSION = re.compile(r"(?:[0-9]{1,9}:)?[A-Za-z0-9][A-Za-z0-9_.+~^-]{0,99}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class RemotePackage(Struct, frozen=True, kw_only=True):
@@ -197,6 +201,8 @@ class Distribution(KernelSource):
                 return kept.offered
             with temporary_directory(file.parent) as place:
                 offered = self.list_packages(release, mirror, place, progress)
+                for one in offered:
+                    check_listed(one, mirror)
                 with as_cache_error(file.parent):
                     fresh = place / "kept.json"
                     fresh.write_bytes(msgspec.json.encode(_KeptList(time.time(), mirror, offered)))
@@ -224,6 +230,36 @@ class Distribution(KernelSource):
             "packages": [{"name": one.name, "version": one.version, "sha256": one.sha256} for one in chosen.packages],
         }
         stored.write(into, stored.describe(files, spec, facts))
+
+
+def check_listed(package: RemotePackage, mirror: str) -> None:
+    """Raises HostError for what a list cannot truly have, as lists need not be signed: names that are no names, no SHA-256, no size."""
+    for what, value, form in (
+        ("name", package.name, PACKAGE_NAME),
+        ("version", package.version, PACKAGE_VERSION),
+        ("SHA-256", package.sha256, DIGEST),
+    ):
+        if form.fullmatch(value) is None:
+            raise HostError(
+                f"the list of packages of {mirror} is damaged: the {what} of {visible(package.name, 60)} is "
+                f"{visible(value, 60)!r}",
+                "Try again later, or name another mirror.",
+            )
+    if not 0 < package.size <= MOST:
+        raise HostError(
+            f"the list of packages of {mirror} is damaged: {package.name} has {package.size} bytes",
+            "Try again later, or name another mirror.",
+        )
+
+
+def check_same(package: str, offered: RemotePackage, name: str, version: str) -> None:
+    """Raises InputError where a signed package is another one than the list, which is not signed, says."""
+    if (name, version) != (offered.name, offered.version):
+        raise InputError(
+            f"{package} is {visible(name, 60)} {visible(version, 60)}, and the list of packages calls it "
+            f"{offered.name} {offered.version}",
+            "Do not use this mirror: it passes one package off as another.",
+        )
 
 
 def matches(wanted: str, version: str) -> bool:

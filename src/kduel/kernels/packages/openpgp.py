@@ -17,6 +17,20 @@ ARMOUR = re.compile(
     rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(?:[^\n]+: [^\n]*\n)*\r?\n(.*?)(?:\n=[^\n]*)?\r?\n-----END", re.DOTALL
 )
 
+WRONG = {
+    "BADSIG": "the signature does not fit",
+    "EXPSIG": "the signature has expired",
+    "EXPKEYSIG": "the key has expired",
+    "REVKEYSIG": "the key was revoked",
+}
+HARMLESS = {
+    "NEWSIG", "GOODSIG", "VALIDSIG", "SIG_ID", "KEY_CONSIDERED", "NO_PUBKEY", "PLAINTEXT", "PLAINTEXT_LENGTH", "PROGRESS",
+    "VERIFICATION_COMPLIANCE_MODE", "NOTATION_NAME", "NOTATION_DATA", "NOTATION_FLAGS", "POLICY_URL", "TRUST_UNDEFINED",
+    "KEYEXPIRED", "FAILURE",
+}  # fmt: skip
+"""A key that has another subkey which expired, and the exit status where one of several keys is not there, included."""
+NO_PUBLIC_KEY = "9"
+
 
 def check_signature(what: str, signed: Path, signature: Path | None, keyrings: Sequence[Path]) -> bytes:
     """The content of a clear-signed file; of one with a detached signature, which is `signature`, its whole content.
@@ -38,13 +52,33 @@ def check_signature(what: str, signed: Path, signature: Path | None, keyrings: S
             done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
         except FileNotFoundError as error:
             raise HostError("gpgv is not installed", f"Install it: {install_command('gpgv')}.") from error
-        if done.returncode or "[GNUPG:] VALIDSIG" not in done.stderr:
+        if why := why_not_signed(done.stderr, done.returncode):
             told = [line for line in done.stderr.splitlines() if line.startswith("gpgv: ")]
             raise InputError(
-                f"{what} is not signed by a key of {', '.join(map(str, keyrings))}: {'; '.join(told[-2:])[:300]}",
+                f"{what} is not signed by a key of {', '.join(map(str, keyrings))}: {why} ({'; '.join(told[-2:])[:300]})",
                 "Do not use it. If the distribution has new keys, install them.",
             )
         return (plain if signature is None else signed).read_bytes()
+
+
+def why_not_signed(status: str, returned: int) -> str:
+    """Empty where gpgv's status lines tell of one good signature at least, and of nothing that they need not tell then: a
+    signature by a key that is not there may stand beside it. GnuPG's doc/DETAILS has the words."""
+    lines = [line.split()[1:] for line in status.splitlines() if line.startswith("[GNUPG:] ")]
+    said = [words[0] for words in lines if words]
+    for word in said:
+        if word in WRONG:
+            return WRONG[word]
+    others = [
+        words[0]
+        for words in lines
+        if words and words[0] not in HARMLESS and not (words[0] == "ERRSIG" and words[6:7] == [NO_PUBLIC_KEY])
+    ]
+    if returned and "NO_PUBKEY" not in said:
+        return "gpgv failed"
+    if others:
+        return f"gpgv says {others[0]}"
+    return "" if {"GOODSIG", "VALIDSIG"} <= {*said} else "there is no signature by one of them"
 
 
 def dearmour(data: bytes) -> bytes:

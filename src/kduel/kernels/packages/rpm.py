@@ -18,6 +18,7 @@ from msgspec import Struct
 from kduel.core.errors import HostError, InputError
 from kduel.core.host_packages import install_command
 from kduel.core.temporary import temporary_directory
+from kduel.core.text import visible
 from kduel.kernels.files.layout import UnpackedKernel, Unpacking
 from kduel.kernels.packages.openpgp import check_signature
 
@@ -25,6 +26,7 @@ LEAD, LEAD_MAGIC, HEADER_MAGIC = 96, b"\xed\xab\xee\xdb", b"\x8e\xad\xe8\x01"
 SIGNATURES = (268, 267)
 """Tags of the header's signature: RSAHEADER, and DSAHEADER, which is also for EdDSA."""
 COMPRESSOR, DIGESTS, DIGEST_ALGORITHM, SHA256 = 1125, 5092, 5093, 8
+NAME, VERSION, RELEASE, EPOCH, ARCHITECTURE = 1000, 1001, 1002, 1003, 1022
 MOST_HEADER = 256 << 20
 PROGRAMS = {"zstd": "zstd", "xz": "xz", "lzma": "xz", "gzip": "gzip", "bzip2": "bzip2"}
 CPIO_HEAD, LONGEST_NAME = 110, 4096
@@ -75,8 +77,11 @@ def unpack_rpms(packages: Sequence[Path], into: Path) -> UnpackedKernel:
     return unpacking.finish()
 
 
-def check_rpm(package: Path, keyrings: Sequence[Path]) -> None:
-    """Check who signed a package. Raises InputError where none of these keys did, HostError without gpgv."""
+def check_rpm(package: Path, keyrings: Sequence[Path]) -> tuple[str, str]:
+    """Check who signed a package; its own name and version, as a list has them.
+
+    Raises InputError where none of these keys signed it, or it is of another architecture; HostError without gpgv.
+    """
     with package.open("rb") as stream, temporary_directory() as place:
         try:
             signatures, header = _read_headers(stream)
@@ -88,6 +93,14 @@ def check_rpm(package: Path, keyrings: Sequence[Path]) -> None:
         (place / "header").write_bytes(header.raw)
         (place / "signature").write_bytes(signature)
         check_signature(package.name, place / "header", place / "signature", keyrings)
+    if (architecture := header.text(ARCHITECTURE)) != "x86_64":
+        raise InputError(
+            f"{package.name} is of the architecture {visible(architecture, 40)!r}",
+            "Do not use it: name another mirror.",
+        )
+    epoch = header.number(EPOCH)
+    version = f"{header.text(VERSION)}-{header.text(RELEASE)}"
+    return header.text(NAME), f"{epoch}:{version}" if epoch else version
 
 
 def _read_headers(stream: IO[bytes]) -> tuple[_Header, _Header]:

@@ -166,8 +166,12 @@ def shell_lines(found: Reproduction, width: int) -> list[str]:
 
 
 def here_document(text: str) -> list[str]:
-    """Lines of a shell that write the text to study.toml, whatever it holds."""
+    """Lines of a shell that write the text to study.toml, whatever it holds.
+
+    No line is the end of the document when a mailer or an editor has stripped it, either.
+    """
     lines, end = text.split("\n"), "END"
-    while end in lines:
+    stripped = {line.strip() for line in lines}
+    while end in stripped:
         end += "_"
     return [f"cat >{FILE} <<'{end}'", *lines, end]

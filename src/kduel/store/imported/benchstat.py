@@ -10,7 +10,14 @@ from typing import Any
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, beginning, location_text, text_lines
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    beginning,
+    file_stem,
+    location_text,
+    text_lines,
+)
 from kduel.store.imported.values_csv import number
 
 RESULT = re.compile(r"Benchmark(\S+)\s+\d+((?:\s+\S+\s+\S+)+)", re.ASCII)
@@ -33,10 +40,10 @@ class Benchstat(ForeignFormat):
         return any(RESULT.match(line) or (BORDER in line and "/" in line) for line in head.splitlines())
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or (None if BORDER in beginning(path).decode(errors="replace") else path.stem)
+        return given or (None if BORDER in beginning(path).decode(errors="replace") else file_stem(path))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        lines = list(text_lines(path))
+        lines = list(text_lines(path, whole=r"ok\s+\S+\s+\d+\.\d{3}s"))
         packages = {text for _, text in lines if text.startswith("pkg:")}
         prefix = ""
         table: Table | None = None
@@ -72,7 +79,7 @@ class Benchstat(ForeignFormat):
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         if contender is None:
             return {}
-        found = (CONFIGURATION.fullmatch(text) for _, text in text_lines(path))
+        found = (CONFIGURATION.fullmatch(text) for _, text in text_lines(path, whole=r"ok\s+\S+\s+\d+\.\d{3}s"))
         return {contender: {"go": {match[1]: match[2] for match in found if match and match[1] != "pkg"}}}
 
 

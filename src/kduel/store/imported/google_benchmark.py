@@ -11,7 +11,14 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    file_stem,
+    json_number,
+    location_text,
+    read_json,
+)
 
 BOOKKEEPING = {
     "family_index",
@@ -44,7 +51,7 @@ class GoogleBenchmark(ForeignFormat):
         )
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         arm = str(contender)

@@ -9,7 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    file_stem,
+    json_number,
+    location_text,
+    read_json,
+)
 
 
 class HyperfineResult(Struct):
@@ -37,7 +44,7 @@ class Hyperfine(ForeignFormat):
         return bool(re.match(r'\s*\{\s*"results"\s*:\s*\[', head)) and '"command"' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or (None if alone else path.stem)
+        return given or (None if alone else file_stem(path))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         for result in read_json(path, HyperfineDocument, "hyperfine --export-json").results:

@@ -9,7 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_documents, json_number, location_text
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    file_stem,
+    json_documents,
+    json_number,
+    location_text,
+)
 
 
 class Sum(Struct):
@@ -56,12 +63,13 @@ class Iperf3(ForeignFormat):
 
     name = "iperf3"
     summary = "iperf3 --json (>>FILE), a trial being one call"
+    calls = True
 
     def recognises(self, head: str) -> bool:
         return bool(re.match(r'\s*\{\s*"start"\s*:\s*\{\s*"connected"', head)) and '"iperf 3' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
@@ -77,8 +85,20 @@ class Iperf3(ForeignFormat):
             name = f"{asked.protocol} {asked.num_streams} stream{'s' * (asked.num_streams != 1)}{way}"
             trials[name] = trials.get(name, 0) + 1
             sent = report.end.sum_sent
+            throughput: float | None = received.bits_per_second
+            if report.end.sum_received is None and asked.protocol.upper() == "UDP":
+                # Before 3.11 the one sum of UDP is what was sent.
+                lost = received.lost_percent
+                throughput = None if lost is None else received.bits_per_second * (1 - lost / 100)
+                note = (
+                    f"{name}: iperf3 before 3.11 reports what was sent; the throughput is that, less the share lost"
+                    if lost is not None
+                    else f"{name}: throughput, as iperf3 before 3.11 reports what was sent, and not what was lost"
+                )
+                if note not in skipped:
+                    skipped.append(note)
             figures = (
-                ("throughput", "bit/s", "higher", received.bits_per_second, "throughput"),
+                ("throughput", "bit/s", "higher", throughput, "throughput"),
                 ("retransmits", "segments", "lower", sent.retransmits if sent else None, ""),
                 ("jitter", "ms", "lower", received.jitter_ms, ""),
                 ("lost", "%", "lower", received.lost_percent, ""),

@@ -13,7 +13,14 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    file_stem,
+    json_number,
+    location_text,
+    read_json,
+)
 
 MODES = {"thrpt": "throughput", "avgt": "average_time", "sample": "sampled_time", "ss": "single_shot_time"}
 
@@ -52,7 +59,7 @@ class Jmh(ForeignFormat):
         return bool(re.match(r"\s*\[\s*\{", head)) and '"primaryMetric"' in head and '"mode"' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         results = read_json(path, list[JmhResult], "JMH -rf json")

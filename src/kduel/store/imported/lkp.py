@@ -8,7 +8,14 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    file_stem,
+    json_number,
+    location_text,
+    read_json,
+)
 
 SOURCE = "stats_source"
 MONITORS = re.compile(
@@ -36,7 +43,7 @@ class Lkp(ForeignFormat):
         )
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         matrix = read_json(path, dict[str, list[float | str]], "lkp-tests (matrix.json)")

@@ -12,7 +12,14 @@ from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better, Statistic
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    file_stem,
+    json_number,
+    location_text,
+    read_json,
+)
 from kduel.store.imported.values_csv import NUMBER
 
 PROGRAM = "extract-mmtests.pl --print-json of one kernel (-n NAME)"
@@ -47,7 +54,7 @@ class Mmtests(ForeignFormat):
         return bool(re.match(r"\s*\[?\s*\{", head)) and '"_ModuleName"' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or read_json(path, Module, PROGRAM).test or path.stem
+        return given or read_json(path, Module, PROGRAM).test or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         module = read_json(path, Module, PROGRAM)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, text_lines
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 VALUE = r"\d+(?:\.\d+)?|<not supported>|<not counted>"
@@ -34,7 +34,7 @@ class PerfStat(ForeignFormat):
         return any(LINE.fullmatch(line.strip(" ")) for line in head.splitlines()[:20])
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         seen: dict[str, int] = {}

@@ -7,14 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, location_text, text_lines
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    check_complete,
+    file_stem,
+    location_text,
+    text_lines,
+)
 from kduel.store.imported.values_csv import number
 
 TYPE = re.compile(r"transaction type: (?:<builtin: )?(.+?)>?")
 PROCESSED = re.compile(r"number of transactions actually processed: (\d+)(?:/(\d+))?")
 FAILED = re.compile(r"number of failed transactions: (\d{1,20}) .*")
 LATENCY = re.compile(r"latency average = (\S+) ms")
-RATE = re.compile(r"tps = (\S+) \((?:without initial connection time|excluding connections establishing)\)")
+RATE = re.compile(
+    r"tps = (\S+) \((?:without initial connection time|excluding connections establishing|including reconnection times)\)"
+)
 
 
 class Pgbench(ForeignFormat):
@@ -22,12 +31,13 @@ class Pgbench(ForeignFormat):
 
     name = "pgbench"
     summary = "what pgbench prints (>>FILE), a trial being one call"
+    calls = True
 
     def recognises(self, head: str) -> bool:
         return bool(re.search(r"^transaction type: ", head, re.MULTILINE)) and "\nscaling factor: " in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text, read_json
 
 UNITS = {"second": "s", "byte": "B", "integer": "count"}
 VOLATILE = {"date", "duration", "uptime", "load_avg_1min", "runnable_threads", "boot_time", "mem_max_rss", "name"}
@@ -47,13 +47,13 @@ class Pyperf(ForeignFormat):
         return bool(re.match(r'\s*\{\s*"(benchmarks|version|metadata)"', head)) and '"runs"' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         document = read_json(path, PyperfDocument, "pyperf")
         for index, benchmark in enumerate(document.benchmarks, 1):
             metadata = document.metadata | benchmark.metadata
-            name = str(metadata.get("name") or path.stem)
+            name = str(metadata.get("name") or file_stem(path))
             given = str(metadata.get("unit", "second"))
             metric = {"second": "time", "byte": "memory"}.get(given, "value")
             place = f"benchmark {index} ({name[:80]})"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Statistic
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, text_lines
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 HEADING = (
@@ -27,12 +27,13 @@ class RedisBenchmark(ForeignFormat):
 
     name = "redis-benchmark"
     summary = "redis-benchmark --csv or valkey-benchmark --csv (>>FILE), a trial being one call"
+    calls = True
 
     def recognises(self, head: str) -> bool:
         return head.startswith(HEADING)
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trial = 0

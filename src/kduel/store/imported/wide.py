@@ -8,13 +8,20 @@ from itertools import count
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text
 from kduel.store.imported.support.names import is_size, statistic
 from kduel.store.imported.values_csv import NUMBER, SIDES, check_end, number, records, separator, without_quote
 
 TRIALS = ("trial", "run", "iteration", "repetition", "block", "")
 """What the column of the trials' numbers may be called; a data frame's index has no name."""
 IDENTITY = ("contender", "benchmark", "metric", "unit", "better")
+KERNELS = ("kernel", "kernel_version", "release", "version")
+"""What a column that names the contender may be called besides."""
+NO_CONTENDER = re.compile(
+    r"(?i)(?:.*\b)?(time|timestamp|date|datetime|elapsed|epoch|uptime|percent\w*|quantile|tasks?|threads|cpus?|cores"
+    r"|clients|jobs|size)\b.*"
+)
+"""Headings of a time, a share or a parameter, of which each line has another."""
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -31,10 +38,11 @@ class Wide(ForeignFormat):
     def recognises(self, head: str) -> bool:
         first = head.lstrip("\n").split("\n", 1)[0].rstrip("\r")
         names = [name.strip().strip('"') for name in first.split(separator(first))]
-        columns = [name for name in names if name not in (*TRIALS, *IDENTITY)]
+        columns = [name for name in names if name not in (*TRIALS, *IDENTITY, *KERNELS)]
         if first.startswith(("{", "[", "<", "#")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
-        return len(columns) >= (1 if "contender" in names else 2) and not any(map(NUMBER.fullmatch, names))
+        alone = {"contender", *KERNELS} & {*names} or any("[" in name for name in columns)
+        return len(columns) >= (1 if alone else 2) and not any(map(NUMBER.fullmatch, names))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         table = records(path, "Its first line names the columns.")
@@ -49,7 +57,16 @@ class Wide(ForeignFormat):
             raise InputError(
                 f"{location_text(path, 1)}: {' and '.join(map(repr, numbering))} both number trials", "Keep one."
             )
+        if contender is None and "contender" not in names and len(also := [n for n in names if n in KERNELS]) == 1:
+            names[names.index(also[0])] = "contender"
         by_metric = contender is not None or "contender" in names
+        odd = [name for name in names if not by_metric and name not in TRIALS and NO_CONTENDER.fullmatch(name)]
+        if odd:
+            raise InputError(
+                f"{location_text(path, 1)}: the column {odd[0][:60]!r} is a time, a share or a parameter, and no contender",
+                "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders "
+                "'contender'; for one file a contender: NAME=FILE.",
+            )
         if by_metric and (contender is not None) == ("contender" in names):
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         misplaced = [name for name in ("metric", "unit", "better") if by_metric and name in names]
@@ -75,7 +92,7 @@ class Wide(ForeignFormat):
                 else:
                     arm, metric = name, facts.get("metric", "value")
                     unit, better = facts.get("unit", ""), facts.get("better", "none")
-                benchmark = facts.get("benchmark", path.stem)
+                benchmark = facts.get("benchmark", file_stem(path))
                 if not (arm and metric and benchmark):
                     raise InputError(
                         f"{location_text(path, line)}: a contender, benchmark or metric has no name", "Name it."

@@ -8,12 +8,20 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Statistic
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, location_text, text_lines
+from kduel.store.imported.support.foreign import (
+    ForeignFormat,
+    ForeignRow,
+    check_complete,
+    file_stem,
+    location_text,
+    text_lines,
+)
 from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"Running \S+ test @ (\S+)")
-PERCENTILE = re.compile(r"\s+(50|99)%\s+([0-9.]+)(us|ms|s|m)")
-RATE = re.compile(r"Requests/sec:\s+(\S+)")
+PERCENTILE = re.compile(r"\s+(50|99)%\s+([0-9.]+)(us|ms|s|m) *")
+"""wrk pads a unit of one letter with a blank."""
+RATE = re.compile(r"Requests/sec:\s+(\S+)\s*")
 ERRORS = re.compile(r"\s*(Socket errors: .*|Non-2xx or 3xx responses: .*)")
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 METRICS: dict[str, tuple[str, Statistic]] = {"50": ("latency-p50", "median"), "99": ("latency-p99", "p99")}
@@ -24,12 +32,13 @@ class Wrk(ForeignFormat):
 
     name = "wrk"
     summary = "what wrk --latency prints (>>FILE), a trial being one call"
+    calls = True
 
     def recognises(self, head: str) -> bool:
         return bool(BEGIN.match(head)) and " threads and " in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or path.stem
+        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

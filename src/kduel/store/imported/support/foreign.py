@@ -61,6 +61,8 @@ class ForeignFormat(ABC):
     summary: ClassVar[str]
     derived: ClassVar[str] = ""
     """How a value is calculated from several numbers of the file, in words; empty where the file states it."""
+    calls: ClassVar[bool] = False
+    """Whether a trial is one call of a program, so that all trials of a benchmark have the same figures."""
     general: ClassVar[bool] = False
     """Whether `recognises` takes what several formats look like, so that all others are asked first."""
 
@@ -126,6 +128,11 @@ def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
+def file_stem(path: Path) -> str:
+    """The name of a file without its ending, which a release number (`6.1.10`) does not have."""
+    return path.name if re.fullmatch(r"\.\d[\w~+-]*", path.suffix) else path.stem
+
+
 def location_text(path: Path, where: int | str) -> str:
     """The place that a message is about: `results.csv, line 12`."""
     return f"{path.name}, {f'line {where}' if isinstance(where, int) else where}"
@@ -148,8 +155,9 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a whole file. Raises InputError where it is not UTF-8, or its last line has no end."""
+def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
+    """The numbered lines of a whole file. Raises InputError where it is not UTF-8, or its last line has no end and
+    holds a number, which may be cut: unless it is as `whole`, a regular expression of a line that is seen to be complete."""
     data = read_bounded(path)
     try:
         lines = data.decode("utf-8-sig").split("\n")
@@ -158,11 +166,14 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             f"{location_text(path, count_newlines(data, error.start) + 1)}: a byte that is not UTF-8",
             "Save the file in UTF-8.",
         ) from error
-    if lines.pop():
+    last = lines.pop()
+    if re.search(r"\d", last) and not (whole and re.fullmatch(whole, last)):
         raise InputError(
             f"{location_text(path, len(lines) + 1)} has no line end, so that its last number may be cut",
             "Check that the file is complete, and end its last line with a line break.",
         )
+    if last:
+        lines.append(last)
     return enumerate((line.rstrip("\r") for line in lines), 1)
 
 
@@ -196,7 +207,7 @@ def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
 def json_documents(path: Path, kind: type[Typed], program: str) -> Iterator[Typed]:
     """Typed JSON documents that were appended to one file, each of which begins and ends with a brace in a line of its own. Keys may be
     there twice, as in what iperf3 3.12 writes. Raises as `read_json`, with the line counted from its document's."""
-    data = read_bounded(path).removeprefix(codecs.BOM_UTF8)
+    data = read_bounded(path).removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
     for document in re.split(rb"(?<=\n\})\n(?=\{\n)", data):
         yield _decode(path, document, kind, program, unique=False)
 

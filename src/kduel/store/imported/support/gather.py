@@ -49,10 +49,15 @@ class Gathering:
         """By contender, the trials that its files number themselves."""
         self.count = 0
 
-    def add(self, path: Path, rows: Iterable[ForeignRow]) -> None:
-        """One file's rows. Raises InputError for a row that contradicts another one, or is no finite number."""
+    def add(self, path: Path, rows: Iterable[ForeignRow], calls: bool = False) -> None:
+        """One file's rows. Raises InputError for a row that contradicts another one, or is no finite number; with `calls`
+        also where one trial lacks a metric that another trial of the same benchmark has in this file."""
         before = self.count
+        figures: dict[tuple[str, str], dict[int, set[str]]] = {}
         for row in rows:
+            if calls:
+                trials = figures.setdefault((row.contender, row.benchmark), {})
+                trials.setdefault(row.trial, set()).add(row.metric)
             self.count += 1
             if self.count > MOST_VALUES:
                 raise InputError(
@@ -61,6 +66,14 @@ class Gathering:
             self.add_row(path, row)
         if self.count == before:
             raise InputError(f"{path.name} holds no values", "Give a file with at least one value of each contender.")
+        for (_, benchmark), trials in figures.items():
+            every = set().union(*trials.values())
+            for trial, own in trials.items():
+                if lacking := sorted(every - own):
+                    raise InputError(
+                        f"{path.name}: call {trial} of {benchmark} has no {lacking[0]}, which other calls have",
+                        "Remove this call from the file, or repeat all calls with the same options.",
+                    )
 
     def add_row(self, path: Path, row: ForeignRow) -> None:
         """One value."""
@@ -158,8 +171,12 @@ class Gathering:
                 f"{len(self.found):,} metrics x {len(blocks):,} trial numbers x {len(names):,} contenders are too many",
                 "Number the trials 1, 2, 3 for every metric, or split the file by benchmark.",
             )
-        for (benchmark, metric), found in self.found.items():
-            self.check_arms(f"{benchmark}/{metric}", found)
+        compared = {key: found for key, found in self.found.items() if len(found.values) > 1}
+        for key, found in self.found.items():
+            if key not in compared and (not compared or any(name in names_of(*key) for name in primary)):
+                raise InputError(
+                    self.lacking_text(key, found), "Add the values of the other contenders, or remove this metric."
+                )
         carried_out = {name: self.carried_out(name) for name in names}
         unknown_trials = {name: [block not in carried_out[name] for block in blocks] for name in names}
         return [
@@ -186,8 +203,12 @@ class Gathering:
                     for name in names
                 },
             )
-            for (benchmark, metric), found in self.found.items()
+            for (benchmark, metric), found in compared.items()
         ]
+
+    def left_out(self) -> list[str]:
+        """Metrics that only one contender has, a sentence each: there is nothing to compare them with."""
+        return [self.lacking_text(key, found) for key, found in self.found.items() if len(found.values) < 2]
 
     def carried_out(self, contender: str) -> set[int]:
         """The trials that the contender must have had, so that one without a value is a missing value: those that have
@@ -210,14 +231,13 @@ class Gathering:
             raise InputError(f"there is no contender {baseline!r}", f"There are: {', '.join(names)}.")
         return [baseline, *(name for name in names if name != baseline)]
 
-    def check_arms(self, key: str, found: GatheredMetric) -> None:
-        """Raises InputError where only one contender has the metric; where some of many lack it, they are undecided."""
-        if len(found.values) < 2:
-            missing = ", ".join(repr(name) for name in self.contenders if name not in found.values)
-            raise InputError(
-                f"{key} has values of {next(iter(found.values))!r} only (first at {found.first}): {missing[:300]} is missing",
-                "Add the values of the other contenders, or remove this metric.",
-            )
+    def lacking_text(self, key: tuple[str, str], found: GatheredMetric) -> str:
+        """The contender that alone has a metric, and those that lack it."""
+        missing = ", ".join(repr(name) for name in self.contenders if name not in found.values)
+        return (
+            f"{'/'.join(key)} has values of {next(iter(found.values))!r} only (first at {found.first}): "
+            f"{missing[:300]} is missing"
+        )
 
 
 def names_of(benchmark: str, metric: str) -> tuple[str, str, str]:

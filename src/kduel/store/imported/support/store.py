@@ -23,7 +23,7 @@ from kduel.core.toml import parse_toml
 from kduel.core.validation import DATE_FORMS, moment
 from kduel.core.version import full_version
 from kduel.store.documents import document_bytes, read_document
-from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
+from kduel.store.imported.support.foreign import ForeignFormat, beginning, file_stem, read_bounded
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity, find_added
 from kduel.store.manifest import empty_directories, files_below
@@ -111,7 +111,7 @@ def bring_in(
     record = Import(
         kduel=full_version(),
         imported=datetime.now(UTC).isoformat(timespec="seconds"),
-        title=", ".join(source.path.stem for source in sources)[:200],
+        title=", ".join(file_stem(source.path) for source in sources)[:200],
         delta=delta,
         baseline=baseline,
         primary=list(primary),
@@ -126,8 +126,9 @@ def bring_in(
             record.files.append(stored)
             # The copy is read: what is judged is what is kept, even where the original changes meanwhile.
             copy = fresh / stored.stored
-            gathering.add(copy, chosen.rows(copy, stored.contender, record.skipped))
+            gathering.add(copy, chosen.rows(copy, stored.contender, record.skipped), chosen.calls)
         samples = gathering.samples(baseline, record.primary)
+        record.skipped += gathering.left_out()
         if conditions is not None:
             check_dates(conditions, read_conditions(conditions, samples[0].contenders))
             record.conditions = keep_original(conditions, fresh, "conditions", "conditions")
