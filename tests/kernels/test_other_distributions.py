@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import re
 import shutil
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +28,7 @@ from made_repositories import (
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel, resolve
+from kduel.kernels.packages.repomd import decompress, locate_primary
 
 FEDORA = {"6.14.5-300.fc42": "releases/42/Everything/x86_64/os", "6.15.3-200.fc42": "updates/42/Everything/x86_64"}
 SUSE = "tumbleweed/repo/oss"
@@ -235,3 +240,56 @@ def test_without_a_mirror_or_keys_the_variable_is_named(
     monkeypatch.delenv("KDUEL_FEDORA_MIRROR")
     with pytest.raises(HostError, match="Name one in KDUEL_FEDORA_MIRROR"):
         resolve("fedora:42", cache=cache, progress=progress)
+
+
+def relist(mirrors: Path, spec: str, old: str, new: str) -> None:
+    """Change the lists of a mirror, which nobody signs, as it could itself."""
+    if spec.startswith("arch"):
+        database = mirrors / "arch/core/os/x86_64/core.db"
+        with tarfile.open(database) as archive:
+            members = [(one, one.isfile() and archive.extractfile(one).read()) for one in archive]  # type: ignore[union-attr]
+        database.unlink()
+        with tarfile.open(database, "w:gz") as archive:
+            for one, data in members:
+                changed = (data or b"").replace(old.encode(), new.encode())
+                one.size = len(changed)
+                archive.addfile(one, io.BytesIO(changed))
+        return
+    for index in (mirrors / "fedora").rglob("repomd.xml"):
+        address, _ = locate_primary(index)
+        with decompress(index.parents[1] / address) as stream:
+            data = stream.read().replace(old.encode(), new.encode())
+        (index.parent / "primary.xml").write_bytes(data)
+        index.write_text(
+            '<repomd xmlns="http://linux.duke.edu/metadata/repo"><data type="primary"><checksum type="sha256">'
+            f'{hashlib.sha256(data).hexdigest()}</checksum><location href="repodata/primary.xml"/></data></repomd>'
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spec", "old", "new", "why"),
+    [
+        ("fedora:42", 'ver="6.15.3"', 'ver="7.9.9"', "the list of packages calls it kernel-core 7.9.9"),
+        ("fedora:42", 'ver="6.15.3"', 'ver="6.15.3/../../../../escaped"', "the version of kernel-core is"),
+        ("fedora:42", 'ver="6.15.3"', f'ver="{"9" * 5000}"', "the version of kernel-core is"),
+        ("fedora:42", 'epoch="0"', 'epoch="\u00b2"', "the version of kernel-core is"),
+        ("fedora:42", 'pkgid="YES">', 'pkgid="YES"><!-- -->', ""),
+        ("arch:linux", "%VERSION%\n6.14.6", "%VERSION%\n7.9.9", "the list of packages calls it linux 7.9.9"),
+        ("arch:linux", "%VERSION%\n", "%VERSION%\n../../../escaped/", "the version of linux is"),
+        ("arch:linux", "%CSIZE%\n", "%CSIZE%\nx", "has 0 bytes"),
+        ("arch:linux", "%SHA256SUM%\n", "%SHA256SUM%\nx", "the SHA-256 of linux is"),
+    ],
+)
+def test_a_list_that_nobody_signed_is_not_believed(
+    mirrors: Path, cache: Cache, progress: Heard, tmp_path: Path, spec: str, old: str, new: str, why: str
+) -> None:
+    relist(mirrors, spec, old, new)
+    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(cache.root)}
+    if not why:
+        assert resolve(spec, cache=cache, progress=progress).release
+        return
+    with pytest.raises((InputError, HostError), match=re.escape(why)):
+        resolve(spec, cache=cache, progress=progress)
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(cache.root)} == before
+    assert not list(cache.root.rglob("vmlinuz"))

@@ -16,11 +16,10 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.expression import compile_expression, find_matches
 from kduel.benchmarks.support.parameters import slug
-from kduel.benchmarks.support.reading import SHOWN
+from kduel.benchmarks.support.reading import LARGEST_FIGURE, SHOWN
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Metric, Statistic
 from kduel.core.manifest import digest, sha256_of
-from kduel.core.samples import within_reason
 from kduel.core.untrusted import MalformedError
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
@@ -158,8 +157,8 @@ def read_number(match: Any, metric: OutputPattern) -> float:
     number is the very end of the output, which may have been cut there.
     """
     text = match[1] or ""
-    if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and within_reason(value := float(text))):
-        raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a finite number")
+    if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST_FIGURE):
+        raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a number up to 2^64")
     before, after = (
         match.string[max(0, match.start(1) - 2) : match.start(1)],
         match.string[match.end(1) : match.end(1) + 3],

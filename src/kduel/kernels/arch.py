@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
-from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, whole_kernels
+from kduel.kernels.files.layout import DAMAGED, UnpackedKernel
+from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, check_same, whole_kernels
 from kduel.kernels.packages.fetch import download
 from kduel.kernels.packages.openpgp import check_signature
-from kduel.kernels.packages.pacman import unpack_pacman
+from kduel.kernels.packages.pacman import read_identity, unpack_pacman
 
 REPOSITORIES = {
     "linux": "core",
@@ -24,6 +24,8 @@ REPOSITORIES = {
     "linux-rt": "extra",
 }
 """By package."""
+SIZE = re.compile(r"[0-9]{1,12}")
+MOST_DESCRIPTION = 1 << 20
 MIRRORS = Path("/etc/pacman.d/mirrorlist")
 
 
@@ -58,11 +60,11 @@ class ArchLinux(Distribution):
         try:
             with tarfile.open(database) as archive:
                 texts = [
-                    (archive.extractfile(member) or member).read().decode("utf-8", errors="replace")  # type: ignore[union-attr]
+                    (archive.extractfile(member) or member).read(MOST_DESCRIPTION).decode("utf-8", errors="replace")  # type: ignore[union-attr]
                     for member in archive
                     if member.isfile() and member.name.startswith(f"{release}-") and member.name.endswith("/desc")
                 ]
-        except (tarfile.TarError, OSError, EOFError) as error:
+        except (*DAMAGED, OSError, EOFError) as error:
             raise HostError(
                 f"the list {base}/{repository}.db cannot be read: {error}", "Name another mirror."
             ) from error
@@ -73,7 +75,7 @@ class ArchLinux(Distribution):
                 version=one["VERSION"],
                 address=f"{base}/{one['FILENAME']}",
                 sha256=one["SHA256SUM"],
-                size=int(one["CSIZE"]),
+                size=int(one["CSIZE"]) if SIZE.fullmatch(one["CSIZE"]) else 0,
             )
             for one in fields
             if one.get("NAME") == release and {"VERSION", "FILENAME", "SHA256SUM", "CSIZE"} <= one.keys()
@@ -86,6 +88,7 @@ class ArchLinux(Distribution):
         signature = download(f"{offered.address}.sig", package.with_suffix(".sig"), progress)
         check_signature(package.name, package, signature, self.keyrings())
         signature.unlink()
+        check_same(package.name, offered, *read_identity(package))
 
 
 PLUGIN = ArchLinux()

@@ -24,6 +24,9 @@ PLACES = (
 )
 """Paths of these files in packages; `module` is the path below the modules' directory."""
 
+DAMAGED = (tarfile.TarError, ValueError, RecursionError, OverflowError)
+"""What tarfile raises for archives that are not as they should be."""
+
 
 class UnpackedKernel(Struct, frozen=True, kw_only=True):
     """Files of one kernel, as they lie in the directory that was unpacked into."""
@@ -65,8 +68,8 @@ class Unpacking:
             # What follows the archive's end must be read too, or the program that writes it ends by SIGPIPE.
             while stream.read(1 << 16):
                 pass
-        except tarfile.TarError as error:
-            return str(error)
+        except DAMAGED as error:
+            return str(error) or type(error).__name__
         return ""
 
     def finish(self) -> UnpackedKernel:

@@ -1,0 +1,105 @@
+"""What the network, a server or an address does wrong is said as such, and is no traceback."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kduel.core.errors import HostError
+from kduel.core.progress import Progress
+from kduel.kernels.packages import fetch
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@contextmanager
+def answering(*pieces: bytes, pause: float = 0.0) -> Iterator[str]:
+    """A server that gives each client these bytes, whatever it asks; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+
+        def serve() -> None:
+            try:
+                client, _ = server.accept()
+            except OSError:
+                return
+            with client:
+                try:
+                    client.recv(65536)
+                    for piece in pieces:
+                        client.sendall(piece)
+                        time.sleep(pause)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/file"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"rubbish\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        b"HTTP/1.1 500 \x1b[31mno\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n10\r\nabc",
+        OK + b"X: y\r\n" * 200 + b"\r\n",
+        OK + b"X: " + b"y" * 70000 + b"\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://[::1/\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: gopher://x/\r\n\r\n",
+    ],
+)
+def test_a_bad_answer_is_an_error_of_the_server(answer: bytes, tmp_path: Path) -> None:
+    with answering(answer) as address, pytest.raises(HostError) as caught:
+        fetch.download(address, tmp_path / "file", Progress())
+    assert "cache" not in caught.value.message and "\x1b" not in caught.value.message
+    assert address in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[",
+        "http://a b/",
+        "http://\u00fc.invalid/\u00fc",
+        "http://a\x1b[31m/",
+        "http://127.0.0.1:port/",
+        "no",
+        "",
+    ],
+)
+def test_an_odd_address_is_named(address: str, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="could not be downloaded") as caught:
+        fetch.download(address, tmp_path / "file", Progress())
+    assert "\x1b" not in caught.value.message
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+    with pytest.raises(HostError, match="refused") as caught:
+        fetch.download(address, tmp_path / "file", Progress())
+    assert "network" in caught.value.remedy and "cache" not in caught.value.message
+
+
+def test_a_download_that_drips_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "PATIENCE", 0.0)
+    with (
+        answering(OK + b"Content-Length: 9999\r\n\r\n", *[b"x"] * 50, pause=0.05) as address,
+        pytest.raises(HostError, match="bytes a second"),
+    ):
+        fetch.download(address, tmp_path / "file", Progress())
+
+
+def test_trouble_with_the_disk_is_not_one_of_the_network(tmp_path: Path) -> None:
+    with answering(OK + b"\r\nabc") as address, pytest.raises(HostError, match="cache"):
+        fetch.download(address, tmp_path / "missing/file", Progress())
