@@ -175,6 +175,7 @@ def test_init_begins_with_one_line_for_all_contenders() -> None:
         (r"rate: -(\d+)", "rate: -12 ops\n", "takes only a part"),
         (r"rate: (\S+)", f"rate: 1e{'9' * 200}\n", "not a finite number"),
         (r"rate: (\S+)", "rate: 1e200\n", "not a finite number"),
+        (r"rate: (\S+)", f"rate: {'9' * 30}\n", "not a finite number up to 2\\^64"),
         (r"rate:(?: (\d+))?", "rate: x\n", "not a finite number"),
     ],
 )

@@ -158,7 +158,7 @@ def read_number(match: Any, metric: OutputPattern) -> float:
     """
     text = match[1] or ""
     if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST_FIGURE):
-        raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a number up to 2^64")
+        raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a finite number up to 2^64")
     before, after = (
         match.string[max(0, match.start(1) - 2) : match.start(1)],
         match.string[match.end(1) : match.end(1) + 3],
