@@ -22,7 +22,7 @@ from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shorten
 from kduel.store.rundir import INDEX
 
-VERSION = 7
+VERSION = 8
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""
@@ -87,7 +87,7 @@ QUESTIONS = {
     "pairs": "SELECT baseline, contender, count(DISTINCT path) AS runs, sum(verdict = 'faster') AS faster, "
     "sum(verdict = 'slower') AS slower, sum(verdict = 'more') AS more, sum(verdict = 'fewer') AS fewer, "
     "sum(verdict IN ('higher', 'lower', 'different')) AS differing, sum(verdict IN ('equivalent', 'equal')) AS same, "
-    "sum(verdict = 'undecided') AS undecided FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
+    "sum(verdict = 'undecided') AS undecided, sum(verdict = 'not judged') AS not_judged FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
     "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, started, path, measured FROM ("
     "SELECT *, row_number() OVER (PARTITION BY machine, benchmark, metric, baseline, contender "
     f"ORDER BY {NEWEST}, path) AS place FROM headline) WHERE place = 1 ORDER BY benchmark, metric, contender",

@@ -211,6 +211,11 @@ class MetricResult(Struct, kw_only=True):
         return self.verdict
 
     @property
+    def status(self) -> str:
+        """The verdict for programs: that of the rule, or `not judged`, which is no proof that the kernels are equal."""
+        return NOT_JUDGED if self.by_harness else self.verdict
+
+    @property
     def size(self) -> str:
         """`too small to matter`, for a difference that lies inside the smallest effect of interest. Else empty."""
         return TOO_SMALL if self.below_delta and not self.by_harness else ""

@@ -79,7 +79,7 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
                 "version": visible(results.study.kduel or "", 40),
                 "baseline": visible(metric.baseline, 200),
                 "contender": visible(metric.contender, 200),
-                "verdict": metric.verdict,
+                "verdict": metric.status,
                 "better": metric.better,
                 "delta_pct": results.study.delta,
                 "blocks": metric.n,

@@ -55,7 +55,10 @@ def advise(results: Results) -> list[Advice]:
             speaking = [
                 metric
                 for metric in results.metrics
-                if metric.contender == contender and metric.better != "none" and concerns(metric, wanted)
+                if metric.contender == contender
+                and metric.better != "none"
+                and not metric.by_harness
+                and concerns(metric, wanted)
             ]
             if speaking:
                 found.append(sentence(use, contender, speaking))
