@@ -10,7 +10,8 @@ import pytest
 from examples import ALL, simulated
 from msgspec import structs
 
-from kduel.core.metric_results import HARNESS, Warning_
+from kduel.analysis.matrix.advice import advise
+from kduel.core.metric_results import CONTRADICTED, HARNESS, MachineEffect, MachinesResult, Warning_
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs
 from kduel.report import report_format
@@ -84,3 +85,54 @@ def test_junit_says_what_was_measured(example: str) -> None:
         assert set(found) == {"kernels", "machine", "measured"}
         for contender in results.contenders:
             assert not contender.release or visible(contender.release) in found["kernels"]
+
+
+@pytest.mark.parametrize("verdict", ["slower", "faster", "equivalent"])
+def test_no_format_claims_what_machines_contradict(verdict: Any) -> None:
+    results = simulated(blocks=10, metrics=1)
+    metric = results.metrics[0]
+    metric.role, metric.verdict, metric.aspect = "primary", verdict, "throughput"
+    effects = [
+        MachineEffect(
+            machine=f"m{number}",
+            n=10,
+            effect=0.1,
+            low=0.05,
+            high=0.15,
+            others=0.0,
+            differs=number > 0,
+            contradicts=number > 0,
+        )
+        for number in range(2)
+    ]
+    metric.machines = MachinesResult(
+        scope="these",
+        effects=effects,
+        pooled=0.1,
+        low=0.05,
+        high=0.15,
+        spread=None,
+        spread_low=None,
+        spread_high=None,
+    )
+    (case,) = ElementTree.fromstring(report_format("junit").render(results).encode()).findall("*/testcase")
+    assert [(child.tag, child.get("message", "").partition(":")[0]) for child in case] == [("skipped", CONTRADICTED)]
+    assert "undecided in 1 of 1" in report_format("badge").render(results)
+    (test,) = json.loads(report_format("kcidb").render(results))["tests"]
+    assert test["status"] == "DONE" and CONTRADICTED in test["comment"]
+    (said,) = advise(results)
+    assert "nothing is decided" in said.told and not (said.better or said.worse or said.same)
+    metric.machines = None
+    assert report_format("badge").render(results) != ""
+    assert metric.claimed
+
+
+def test_advice_ignores_exploratory_metrics_and_what_the_benchmark_sets() -> None:
+    results = simulated(blocks=10, metrics=2)
+    first, second = results.metrics
+    for metric, role in ((first, "primary"), (second, "exploratory")):
+        metric.role, metric.verdict, metric.aspect, metric.better = role, "faster", "throughput", "higher"  # type: ignore[assignment]
+    (said,) = advise(results)
+    assert [one.metric for one in said.better] == [first.metric]
+    first.warnings = [Warning_(code=HARNESS, message="set")]
+    assert advise(results) == []

@@ -78,6 +78,10 @@ QUESTIONS = {
         word: f"SELECT * FROM headline WHERE verdict = '{word}' ORDER BY {NEWEST}, abs(effect_pct) DESC"
         for word in ("slower", "faster", "more", "fewer")
     },
+    **{
+        word: f"SELECT * FROM headline WHERE verdict IN {verdicts} ORDER BY {NEWEST}, abs(effect_pct) DESC"
+        for word, verdicts in (("worse", "('slower', 'more')"), ("better", "('faster', 'fewer')"))
+    },
     "undecided": f"SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY {NEWEST}, path",
     "void": "SELECT path, machine, void, trials, round(100.0 * void / trials, 1) AS void_pct FROM run "
     "WHERE void > 0 ORDER BY void_pct DESC",

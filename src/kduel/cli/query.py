@@ -30,11 +30,11 @@ LONGEST_SHOWN = 60
 def command(place: Path, question: str | None, series: str | None, form: str, output: Path | None) -> None:
     """Query the index of DIR, which `kduel index DIR` writes.
 
-    QUESTION is runs, verdicts, latest, slower, faster, more, fewer, undecided, void, unstable, pairs, kernels, machines or
+    QUESTION is runs, verdicts, latest, worse (slower, or more of what is counted), better, slower, faster, more, fewer, undecided, void, unstable, pairs, kernels, machines or
     skipped, or SQL over the tables run, contender, verdict, value and point and the views headline and series (docs/many-runs.md). SQL can only read.
 
     \b
-    kduel query kduel-runs slower
+    kduel query kduel-runs worse
     kduel query kduel-runs "SELECT path, seed FROM run WHERE void > 2" -f json
     kduel query kduel-runs --series sysbench-cpu-1t/events-per-second -o s.csv
     """

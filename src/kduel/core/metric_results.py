@@ -96,6 +96,7 @@ class MachinesResult(Struct, kw_only=True):
 
 
 TOO_SMALL = "too small to matter"
+CONTRADICTED = "machines contradict each other"
 
 
 class MetricResult(Struct, kw_only=True):
@@ -188,6 +189,13 @@ class MetricResult(Struct, kw_only=True):
     def decided(self) -> bool:
         """True if there is a verdict."""
         return self.verdict != "undecided"
+
+    @property
+    def claimed(self) -> bool:
+        """True if the verdict may be said of the kernels without more: there is one, the benchmark did not set the metric, and no
+        machine contradicts the others. Every label, colour, count and status goes by this."""
+        contradicted = self.machines is not None and bool(self.machines.contradicting)
+        return self.decided and not self.by_harness and not contradicted
 
     @property
     def depends(self) -> bool:

@@ -46,14 +46,14 @@ def outcome(metrics: list[MetricResult]) -> tuple[str, str]:
     if metrics and all(m.by_harness for m in metrics):
         return "nothing follows", COLOURS["undecided"]
     metrics = [m for m in metrics if not m.by_harness]
-    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
+    large = [m for m in metrics if m.claimed and shows_difference(m) and not m.below_delta]
     for kind in ("worse", "better", "neutral"):
         chosen = [m for m in large if side(m) == kind]
         if chosen:
             words = list(dict.fromkeys(m.word for m in chosen))
             word = words[0] if len(words) == 1 else {"neutral": "differs"}.get(kind, kind)
             return f"{word} in {len(chosen)} of {len(metrics)}", COLOURS.get(kind, COLOURS["differs"])
-    undecided = sum(m.verdict == "undecided" for m in metrics)
+    undecided = sum(not m.claimed for m in metrics)
     if undecided or not metrics:
         return f"undecided in {undecided} of {len(metrics)}", COLOURS["undecided"]
     return "no difference that matters", COLOURS["same"]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from msgspec import structs
 
 from kduel.core.format import effect_with_interval
-from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
+from kduel.core.metric_results import CONTRADICTED, SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs, headline_of, shows_difference, side
@@ -69,8 +69,12 @@ def suites(results: Results) -> Iterator[tuple[str, str, list[MetricResult]]]:
 def test_case(metric: MetricResult) -> ElementTree.Element:
     """A metric as `testcase`, with `failure` or `skipped` inside."""
     case = ElementTree.Element("testcase", classname=visible(metric.benchmark, 200), name=visible(metric.metric, 200))
-    message = SET_BY_HARNESS if metric.by_harness else visible(f"{metric.word}: {effect_with_interval(metric)}", 1000)
-    if metric.verdict == "undecided" or metric.by_harness:
+    message = visible(f"{metric.word}: {effect_with_interval(metric)}", 1000)
+    if metric.by_harness:
+        message = SET_BY_HARNESS
+    elif metric.decided and not metric.claimed:
+        message = f"{CONTRADICTED}: {message}"
+    if not metric.claimed:
         ElementTree.SubElement(case, "skipped", message=message)
     elif shows_difference(metric) and side(metric) == "worse" and not metric.below_delta:
         ElementTree.SubElement(case, "failure", message=message, type=metric.word)

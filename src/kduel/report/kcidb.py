@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from kduel.core.format import effect_with_interval
-from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
+from kduel.core.metric_results import CONTRADICTED, SET_BY_HARNESS, MetricResult
 from kduel.core.results import ContenderResult, Results, first_date
 from kduel.core.text import visible
 from kduel.core.validation import in_utc
@@ -67,7 +67,8 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
         "status": status(metric),
         "comment": visible(
             f"{metric.contender} against {metric.baseline}: "
-            + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}"),
+            + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}")
+            + f" ({CONTRADICTED})" * (metric.decided and not metric.claimed and not metric.by_harness),
             1000,
         ),
         "environment": {
@@ -109,11 +110,11 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
 
 def status(metric: MetricResult) -> Status:
     """FAIL: surely slower or more, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure,
-    or nothing follows as the benchmark sets the value. MISS: no
+    or nothing follows as the benchmark sets the value or machines contradict each other. MISS: no
     value, so that nothing is known."""
     if not metric.n:
         return "MISS"
-    if metric.by_harness:
+    if not metric.claimed:
         return "DONE"
     if metric.verdict in ("slower", "more") and not metric.below_delta:
         return "FAIL"

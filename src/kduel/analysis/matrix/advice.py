@@ -10,6 +10,7 @@ from kduel.core.experiment import Aspect, Statistic
 from kduel.core.format import MISSING, amount, effect_with_interval, percent
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
+from kduel.core.text import plural
 
 USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
     "desktop": {"frame-latency": ("p99", "max", "value"), "wakeup-latency": ("p99",)},
@@ -48,13 +49,13 @@ class Advice(Struct, kw_only=True):
 
 
 def advise(results: Results) -> list[Advice]:
-    """For every use that the run measured, and every contender, one sentence."""
+    """For every use that the run's gating metrics measured, and every contender, one sentence."""
     found = []
     for use, wanted in USES.items():
         for contender in [contender.name for contender in results.contenders[1:]]:
             speaking = [
                 metric
-                for metric in results.metrics
+                for metric in results.gating
                 if metric.contender == contender
                 and metric.better != "none"
                 and not metric.by_harness
@@ -74,8 +75,8 @@ def concerns(metric: MetricResult, wanted: Mapping[Aspect, tuple[Statistic, ...]
 def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     """The sentence that these verdicts carry."""
     baseline = metrics[0].baseline
-    better = [support(m) for m in metrics if m.verdict in ("faster", "fewer") and not m.below_delta]
-    worse = [support(m) for m in metrics if m.verdict in ("slower", "more") and not m.below_delta]
+    better = [support(m) for m in metrics if m.claimed and m.verdict in ("faster", "fewer") and not m.below_delta]
+    worse = [support(m) for m in metrics if m.claimed and m.verdict in ("slower", "more") and not m.below_delta]
     same = [structs.replace(support(m), verdict="equivalent") for m in metrics if no_matter(m)]
     rest = other_metrics_text(len(same), len(metrics) - len(better) - len(worse) - len(same))
     if better and not worse:
@@ -90,14 +91,14 @@ def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     elif len(same) == len(metrics):
         told = f"For {use}, {contender} and {baseline} make no difference that matters: {list_supports(same)}."
     else:
-        told = f"For {use}, nothing is decided between {contender} and {baseline} ({len(metrics)} metrics examined)."
+        told = f"For {use}, nothing is decided between {contender} and {baseline} ({plural(len(metrics), 'metric')} examined)."
     return Advice(use=use, contender=contender, baseline=baseline, told=told, better=better, worse=worse, same=same)
 
 
 def no_matter(metric: MetricResult) -> bool:
     """True if it is shown that the difference, if any, is below the smallest one that matters."""
     decided = metric.verdict in ("faster", "slower", "more", "fewer")
-    return metric.verdict in ("equivalent", "equal") or (decided and metric.below_delta)
+    return metric.claimed and (metric.verdict in ("equivalent", "equal") or (decided and metric.below_delta))
 
 
 def other_metrics_text(same: int, undecided: int) -> str:

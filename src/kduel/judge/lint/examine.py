@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kduel.core.experiment import Contender
-from kduel.core.metric_results import Warning_
+from kduel.core.metric_results import SET_BY_HARNESS, Warning_
 from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import cases
@@ -32,6 +32,9 @@ def examine(
                 seen = case.with_levelled_machines if finding.levelled else case
                 case.result.warnings.extend(map(finding.warning, finding.check(seen)))
         if case.result.by_harness:
+            # What reads `verdict` alone must not take a setting of the benchmark for a proof that kernels are equal.
+            case.result.verdict, case.result.withheld = "undecided", SET_BY_HARNESS
+            case.result.decided_at = case.result.unseen_mode_pct = case.result.former_verdict = None
             case.result.blocks_more, case.result.told = None, not_judged_text(case.result)
     results.differences = differences(environments, declared_by(contenders, declared))
     results.warnings.extend(findings_of_run(results, samples))
