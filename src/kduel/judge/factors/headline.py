@@ -54,15 +54,12 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
     pair = level_name(subject, level), level_name(subject, reference)
     depending = [name for name in factors if any(matters(one.result) for one in pairs if one.factors[1] == name)]
     if depending:
-        return "; ".join(
-            by_level(
-                pair,
-                [one for one in group if one.kind == "simple" and one.levels[0] == level and name in one.at],
-                name,
-            )
-            for name in depending
-        )
+        return "; ".join(depends_in_words(main, pair, group, pairs, name, rule) for name in depending)
     said = compare_in_words(pair, main.result, rule.fewest)
+    together = [one for one in others if len(one.factors) > 2 and matters(one.result)]
+    if together:
+        named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in together)
+        return f"{said} on average; factors act together: {named}"
     open_ones = [
         name
         for name in factors
@@ -80,12 +77,62 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
         return said
     if open_ones:
         return f"{said} on average; whether that depends on {enumerate_names(open_ones)} is undecided"
-    within = (
-        ""
-        if all(one.result.verdict == "equal" for one in pairs)
-        else f" the same within ±{plain_number(rule.delta_pct)} %"
-    )
+    within = f"within ±{plain_number(rule.delta_pct)} %"
+    first = {one.factors[1]: level_name(one.factors[1], one.references[1]) for one in pairs}
+    if all(one.result.verdict == "equal" for one in pairs):
+        within = ""
+    elif all(agree([one for one in pairs if one.factors[1] == name], rule) for name in factors):
+        within = f" the same {within}"
+    else:
+        within = f" {within} of that at {enumerate_names(list(first.values()))}"
+    # Two-way interactions alone say nothing of what several factors do together.
+    judged = {frozenset(one.factors[1:]) for one in others if is_same(one.result)}
+    if len(judged) < 2 ** len(factors) - 1:
+        return f"{said},{within} with each of {enumerate_names(factors)} by itself"
     return f"{said},{within} whatever {enumerate_names(factors)} {'is' if len(factors) == 1 else 'are'}"
+
+
+def depends_in_words(
+    main: EffectResult,
+    pair: tuple[str, str],
+    group: Sequence[EffectResult],
+    pairs: Sequence[EffectResult],
+    name: str,
+    rule: Rule,
+) -> str:
+    """How the comparison depends on a factor, by level where the design tells that it is this factor."""
+    shown = [one for one in pairs if one.factors[1] == name and matters(one.result)]
+    average = compare_in_words(pair, main.result, rule.fewest)
+    if aliased := [one for one in shown if one.aliases]:
+        named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in aliased)
+        return f"{average} on average; this fraction of the design cannot tell which of these it is: {named}"
+    simple = [one for one in group if one.kind == "simple" and one.levels[0] == main.levels[0] and name in one.at]
+    if any(matters(one.result) for one in simple):
+        return by_level(pair, simple, name)
+    if simple and all(is_same(one.result) for one in simple):
+        return f"{average}; equivalent at each level of {name}, between which it differs by {effect(shown[0].result)}"
+    return f"{average} on average; it depends on {name} ({effect(shown[0].result)}), and at which level is undecided"
+
+
+def or_aliases(one: EffectResult) -> str:
+    """The name of an effect, with those that it cannot be told from."""
+    return " or ".join([one.name, *one.aliases])
+
+
+def is_same(result: MetricResult) -> bool:
+    """True where it was shown that there is no difference that matters."""
+    return result.verdict in SAME or (result.decided and result.below_delta)
+
+
+def agree(interactions: Sequence[EffectResult], rule: Rule) -> bool:
+    """True where the comparison is shown to differ by less than delta between any two levels of a factor, by the intervals of its
+    interactions, each of which has the factor's first level as its reference."""
+    ends = [(one.result.ci_low_pct, one.result.ci_high_pct) for one in interactions]
+    if len(ends) == 1:
+        return is_same(interactions[0].result)
+    known = [(low, high) for low, high in ends if low is not None and high is not None and low > -100]
+    low, high = min((low for low, _ in known), default=0.0), max((high for _, high in known), default=0.0)
+    return len(known) == len(ends) and 100 * ((100 + high) / (100 + low) - 1) <= rule.delta_pct
 
 
 def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str) -> str:
@@ -105,8 +152,9 @@ def at_levels(one: EffectResult) -> str:
 
 
 def levels_of(one: EffectResult) -> str:
-    """`thp=never`: where a simple effect was measured."""
-    return ", ".join(level_name(factor, at) for factor, at in one.at.items())
+    """`thp=never`: where a simple effect was measured, with the effects that it cannot be told from."""
+    where = ", ".join(level_name(factor, at) for factor, at in one.at.items())
+    return f"{where} (or {' or '.join(one.aliases)})" if one.aliases else where
 
 
 def matters(result: MetricResult) -> bool:
