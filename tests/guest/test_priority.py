@@ -37,7 +37,7 @@ def words(root: Path, process: int) -> str:
 def test_a_session_in_the_root_group_is_raised_by_its_autogroup(tmp_path: Path, sleeper: int) -> None:
     tree(tmp_path, sleeper, cgroup="1:cpu:/\n0::/\n")
     with priority.raise_priority(sleeper, tmp_path):
-        assert words(tmp_path, sleeper) == "-20\n"
+        assert words(tmp_path, sleeper) == f"{priority.NICE}\n"
     assert not list((tmp_path / "sys/fs/cgroup").iterdir())
 
 
@@ -50,9 +50,9 @@ def test_where_autogroups_rest_a_control_group_is_made_and_removed(tmp_path: Pat
     (top / "user.slice/cpu.weight").write_text("100\n")
     (top / "cgroup.controllers").write_text("cpu io memory\n")
     with priority.raise_priority(sleeper, tmp_path) as got:
-        assert got[-1] == "cgroup weight 10000" and words(tmp_path, sleeper) == "/autogroup-7 nice 0\n"
+        assert got[-1] == f"cgroup weight {priority.WEIGHT}" and words(tmp_path, sleeper) == "/autogroup-7 nice 0\n"
         made = top / f"kduel-{sleeper}"
-        assert (made / "cpu.weight").read_text() == "10000\n"
+        assert (made / "cpu.weight").read_text() == f"{priority.WEIGHT}\n"
         assert (made / "cgroup.procs").read_text() == f"{sleeper}\n"
         for file in made.iterdir():
             file.unlink()  # as the kernel's own files go with the group
@@ -84,7 +84,7 @@ def test_this_host_gives_what_it_says(sleeper: int) -> None:
             if word.startswith("nice "):
                 assert os.getpriority(os.PRIO_PROCESS, sleeper) == int(word.split()[1])
             if word.startswith("autogroup"):
-                assert Path(f"/proc/{sleeper}/autogroup").read_text().rstrip().endswith("nice -20")
+                assert Path(f"/proc/{sleeper}/autogroup").read_text().rstrip().endswith(f"nice {priority.NICE}")
     assert os.getpriority(os.PRIO_PROCESS, 0) == os.nice(0), "our own is as it was"
 
 
@@ -96,3 +96,10 @@ def test_threads_that_are_no_vcpus_leave_the_vcpus_cores(sleeper: int) -> None:
     assert os.sched_getaffinity(sleeper) == (left or set(cpus))
     priority.keep_off(sleeper, [], cpus)
     assert os.sched_getaffinity(sleeper) == (left or set(cpus)), "there is nowhere to go"
+
+
+def test_other_work_on_the_host_goes_on() -> None:
+    """Ten to twenty times an ordinary program's weight: more would stop a machine that two runs are on."""
+    weight = {-10: 9548, -11: 11916, -12: 14949, -13: 18154, -14: 23254}  # sched_prio_to_weight
+    assert 10 <= weight[priority.NICE] / 1024 <= 20
+    assert 10 <= priority.WEIGHT / 100 <= 20

@@ -1,8 +1,9 @@
-"""Weight for QEMU against other work on the host, by the strongest means that the host permits.
+"""Weight for QEMU against other work on the host: about 18 times that of another program, by the best means that the host
+permits. The largest weight (88 times, and so for each session) would stop everything else on the host for minutes.
 
-- nice -20 for each thread: against other programs of the same scheduling group.
-- The group's nice -20 (`/proc/PID/autogroup`, sched(7)): QEMU runs in a session of its own, so that nobody else gets it.
-- A control group with the largest weight, where the kernel or the system's manager has put sessions into groups of their
+- nice -13 for each thread: against other programs of the same scheduling group.
+- The group's nice -13 (`/proc/PID/autogroup`, sched(7)): QEMU runs in a session of its own, so that nobody else gets it.
+- A control group with as much weight, where the kernel or the system's manager has put sessions into groups of their
   own, so that autogroups do not apply (Documentation/admin-guide/cgroup-v2.rst).
 
 Real-time policies are left out: a vCPU that spins would take a CPU from the host's own threads for good. What is given
@@ -21,9 +22,10 @@ from pathlib import Path
 
 from kduel.core.errors import HostError
 
-NICE = -20
-WEIGHT = 10_000
-"""The largest of a control group; others have 100."""
+NICE = -13
+"""A weight of 18,154, where nice 0 has 1,024 (sched_prio_to_weight in the kernel's kernel/sched/core.c)."""
+WEIGHT = 1_800
+"""Of a control group; others have 100."""
 GROUP = "kduel-"
 
 
@@ -113,7 +115,7 @@ def _threads(process: int, root: Path) -> list[int]:
 
 
 def _nice(process: int, root: Path) -> int | None:
-    """The nice value that all threads got: the lowest that this user may give."""
+    """The nice value that all threads got: NICE, or the nearest to it that this user may give."""
     allowed = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]
     for value in dict.fromkeys((NICE, max(NICE, allowed))):
         if value >= os.getpriority(os.PRIO_PROCESS, 0):
