@@ -50,7 +50,7 @@ def test_html_goes_to_the_run(kduel: Kduel, place: Path) -> None:
     made = place / "run/report/index.html"
     assert 20_000 < made.stat().st_size < 300_000
     assert stat.S_IMODE(made.stat().st_mode) == 0o644
-    assert [path.name for path in made.parent.iterdir()] == ["index.html"]
+    assert sorted(path.name for path in made.parent.iterdir()) == ["index.html", "index.html.sha256"]
 
 
 def test_html_does_without_a_cache(kduel: Kduel, place: Path) -> None:

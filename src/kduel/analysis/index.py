@@ -252,6 +252,11 @@ def update(
     index of an earlier version, or any at a `rebuild`. Raises InputError where the file is no index, HostError where it
     cannot be written.
     """
+    if path.is_symlink() and path.name == INDEX:
+        raise InputError(
+            f"{path} is a link, which may lead to a file that is no index",
+            "Remove it; where the index is meant to be elsewhere, name that file with --output.",
+        )
     target = path.resolve()
     if target.exists():
         with open_any_index(target, write=True, shown=path) as (connection, version):

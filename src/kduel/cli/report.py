@@ -97,7 +97,10 @@ def relative_url(run: Path, start: Path) -> str:
 
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
+    import hashlib
+
     from kduel.core.errors import HostError
+    from kduel.store.rundir import PAGE, PAGE_DIGEST
     from kduel.store.whole_files import as_disk_error
 
     place = output.parent
@@ -106,5 +109,9 @@ def save(output: Path, text: str, inside: Path) -> None:
             raise HostError(f"cannot write the page: {place} is no directory", f"Move it away, or {ELSEWHERE}")
         with as_disk_error(place, f"Free some space, correct the permissions, or {ELSEWHERE}"):
             place.mkdir(exist_ok=True)
+    data = text.encode("utf-8", errors="backslashreplace")
     with open_output(output) as stream:
-        stream.write(text.encode("utf-8", errors="backslashreplace"))
+        stream.write(data)
+    if output.resolve() == (inside / PAGE).resolve():
+        with open_output(inside / PAGE_DIGEST) as stream:
+            stream.write(f"{hashlib.sha256(data).hexdigest()}  {PAGE.name}\n".encode())

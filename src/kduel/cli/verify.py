@@ -36,8 +36,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
     files are compared with their hashes in import.json. Of a merged run every part is checked. Where the raw files are as they
     were, they are judged again, and RUN/results.json must say the same; `kduel report RUN -f json -o RUN/results.json` writes
-    it again. A link, a FIFO or a device anywhere in RUN is a change, and then nothing else is compared. RUN/report is not
-    checked, as `kduel report` writes it from the raw files, nor are the results of `kduel explain` in RUN/explain, but for
+    it again. A link, a FIFO or a device anywhere in RUN is a change, and then nothing else is compared. Of RUN/report
+    the page is compared with the SHA-256 that was kept when it was written; the rest is not checked, nor are the results of `kduel explain` in RUN/explain, but for
     the trials there.
 
     Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 2 if RUN is no run, 3 if something could not be compared

@@ -3,7 +3,9 @@ Nothing here repairs anything."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import shlex
 from collections import Counter
 from collections.abc import Set
 from pathlib import Path
@@ -17,9 +19,9 @@ from kduel.core.text import visible
 from kduel.core.toml import shorten
 from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import Lock, TrialRecord, study_of
-from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
+from kduel.store.manifest import FORBIDDEN, HEX, RUN_FILES, changes, run_digests
 from kduel.store.run_lock import NAME as HELD
-from kduel.store.rundir import EXACT, EXPLAIN, FLEET, INDEX, PAGE, PROFILE_FILES, RESULTS, RunDir
+from kduel.store.rundir import EXACT, EXPLAIN, FLEET, INDEX, PAGE, PAGE_DIGEST, PROFILE_FILES, RESULTS, RunDir
 from kduel.study.first_part import EXACT_SEED, SUITE
 from kduel.study.plan import PlannedTrial, make_plan
 
@@ -168,6 +170,18 @@ def verify(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
             verify(RunDir.find(mark.parent), OWN_FILES.union(PROFILE_FILES)), f"{EXPLAIN}/{mark.parent.name}"
         )
     return found
+
+
+def page_changes(run: Path) -> list[str]:
+    """A sentence where the page of a run is not the one that was written; none where it has no digest beside it, as one that an
+    older version wrote."""
+    try:
+        kept, page = read_whole(run / PAGE_DIGEST), read_whole(run / PAGE)
+    except OSError:
+        return []
+    if kept[:HEX].decode("ascii", errors="replace") == hashlib.sha256(page).hexdigest():
+        return []
+    return [f"{PAGE} was changed (`kduel report {shlex.quote(str(run))} -f html` writes it again)"]
 
 
 def find_added(path: Path, own: Set[str], place: str = "") -> list[str]:

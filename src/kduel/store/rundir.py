@@ -42,6 +42,8 @@ EXACT = "exact"
 RESULTS = "results.json"
 """In a run: its results, written when it has come to its end."""
 PAGE = Path("report/index.html")
+PAGE_DIGEST = PAGE.with_name(f"{PAGE.name}.sha256")
+"""Beside the page, in the format of sha256sum."""
 """In a run: its page, written after its results; `kduel report --format html` writes one of an interrupted run, too."""
 FLEET = "fleet"
 """The subdirectory of a run that holds what its controller and workers exchange."""
