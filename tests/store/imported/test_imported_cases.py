@@ -112,3 +112,54 @@ def test_a_column_of_kernels_names_the_contenders(tmp_path: Path) -> None:
     file.write_text("kernel,latency [ms: lower]\n6.1.10,1\n6.12.1,2\n6.1.10,3\n")
     (table,) = tables(tmp_path, Source(file)).values()
     assert table.values["6.1.10"] == [1.0, 3.0]
+
+
+def test_results_of_one_test_differ_by_their_scale(tmp_path: Path) -> None:
+    found = tables(tmp_path, Source(CASES / "S01-pts-fio-twins.xml"))
+    assert {table.metric.unit: table.values["A"] for table in found.values()} == {
+        "MB/s": [1390.0, 1405.0, 1402.0],
+        "IOPS": [356000.0, 359000.0, 358000.0],
+    }
+
+
+def test_one_command_with_several_parameters(tmp_path: Path) -> None:
+    (table,) = tables(tmp_path, Source(CASES / "S09-hyperfine-parameter-list.json")).values()
+    assert table.values == {"git_tag=v0.1": [0.2, 0.21, 0.2], "git_tag=v0.2": [0.3, 0.31, 0.3]}
+
+
+@pytest.mark.parametrize("file", ["S11-sysbench-warning-first.txt", "S12-sysbench-prompt-first.txt"])
+@pytest.mark.parametrize("colour", [False, True])
+def test_a_line_before_the_output(file: str, colour: bool, tmp_path: Path) -> None:
+    text = (CASES / file).read_text()
+    copy = tmp_path / "old.txt"
+    copy.write_text(f"\x1b[1;32m{text}".replace("\n", "\x1b[0m\n", 1) if colour else text)
+    found = tables(tmp_path, Source(copy, "old"), Source(copy, "new"))
+    assert found and all(key.startswith("sysbench-") for key in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("S13-perf-stat-french.txt", "LC_ALL=C"),
+        ("S14-perf-stat-interval.txt", "without -I"),
+        ("S20-hyperfine-csv.csv", "--export-json"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_as_what_it_is(file: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        twice(tmp_path, file)
+    assert says in caught.value.remedy
+
+
+def test_several_files_of_one_contender_are_its_trials(tmp_path: Path) -> None:
+    first, second = CASES / "S18-several-files-1.json", CASES / "S18-several-files-2.json"
+    sources = [Source(first, "old"), Source(second, "old"), Source(second, "new"), Source(first, "new")]
+    for table in tables(tmp_path, *sources).values():
+        old, new = table.values["old"], table.values["new"]
+        assert len(old) == 2 and old == new[::-1] and None not in old
+
+
+def test_tables_with_other_prefixes_have_one_unit(tmp_path: Path) -> None:
+    (table,) = tables(tmp_path, Source(CASES / "S23-benchstat-two-tables.txt")).values()
+    assert table.metric.unit == "nsec/op"
+    assert [values[0] for values in table.values.values()] == [1701.0, 298.0]

@@ -23,6 +23,7 @@ from kduel.store.imported.values_csv import number
 RESULT = re.compile(r"Benchmark(\S+)\s+\d+((?:\s+\S+\s+\S+)+)", re.ASCII)
 CONFIGURATION = re.compile(r"([a-z][\w.-]*):\s+(.*)")
 MEDIAN = re.compile(r"(\d[\d.]*)([a-zA-Zµ]*)\s+±\s")
+NANOSECONDS = {"n": 1.0, "µ": 1e3, "m": 1e6, "": 1e9}
 BORDER = "│"
 METRICS = {
     "ns/op": "time", "sec/op": "time", "MB/s": "throughput", "B/s": "throughput", "B/op": "allocated",
@@ -121,10 +122,11 @@ class Table:
             raise InputError(f"{location_text(path, line)}: the table has no units", "Give the file unchanged.")
         for name, unit, cell in zip(self.names, self.units, self.cells(text), strict=True):
             if found := MEDIAN.match(cell):
-                value = number(path, line, found[1])
-                yield row(name, 1, prefix + benchmark, unit, found[2] + unit, value, line)._replace(
-                    statistic="median"
-                )
+                value, scaled = number(path, line, found[1]), found[2] + unit
+                if unit == "sec/op" and found[2] in NANOSECONDS:
+                    # Tables choose a prefix each; metrics have one unit.
+                    value, scaled = float(f"{value * NANOSECONDS[found[2]]:.12g}"), "nsec/op"
+                yield row(name, 1, prefix + benchmark, unit, scaled, value, line)._replace(statistic="median")
             elif cell:
                 raise InputError(
                     f"{location_text(path, line)}: {cell[:60]!r} is not a median ± a share",

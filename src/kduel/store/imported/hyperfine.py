@@ -12,11 +12,15 @@ from kduel.core.errors import InputError
 from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
+    beginning,
     file_stem,
     json_number,
     location_text,
     read_json,
 )
+
+SUMMARY = "command,mean,stddev,median,"
+"""The beginning of what --export-csv writes."""
 
 
 class HyperfineResult(Struct):
@@ -26,6 +30,7 @@ class HyperfineResult(Struct):
     times: list[float] | None = None
     exit_codes: list[int | None] = []
     memory_usage_byte: list[int] | None = None
+    parameters: dict[str, str] = {}
 
 
 class HyperfineDocument(Struct):
@@ -41,13 +46,21 @@ class Hyperfine(ForeignFormat):
     summary = "hyperfine --export-json; of several commands each is a contender"
 
     def recognises(self, head: str) -> bool:
+        if head.startswith(SUMMARY):
+            return True
         return bool(re.match(r'\s*\{\s*"results"\s*:\s*\[', head)) and '"command"' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or (None if alone else file_stem(path))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        for result in read_json(path, HyperfineDocument, "hyperfine --export-json").results:
+        if beginning(path).startswith(SUMMARY.encode()):
+            raise InputError(
+                f"{path.name} is hyperfine's summary, which has no time of a single run", "Export with --export-json."
+            )
+        results = read_json(path, HyperfineDocument, "hyperfine --export-json").results
+        commands = [result.command for result in results]
+        for result in results:
             place = f"command {result.command[:80]!r}"
             if not result.times:
                 raise InputError(
@@ -61,7 +74,12 @@ class Hyperfine(ForeignFormat):
                         f"{location_text(path, place)}: run {run} {ended}, so its time measures nothing",
                         "Correct the command and measure again, without --ignore-failure.",
                     )
-            arm, benchmark = (result.command, "hyperfine") if contender is None else (contender, result.command)
+            name = result.command
+            if commands.count(name) > 1 and result.parameters:
+                # One command with several values of a parameter that a --setup uses.
+                values = ", ".join(f"{key}={value}" for key, value in result.parameters.items())
+                name = values if contender is None else f"{name} ({values})"
+            arm, benchmark = (name, "hyperfine") if contender is None else (contender, name)
             for run, time in enumerate(result.times, 1):
                 yield ForeignRow(arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0)
             for run, size in enumerate(result.memory_usage_byte or [], 1):

@@ -18,6 +18,8 @@ LINE = re.compile(
     re.ASCII,
 )
 """The fields of the manual's section "CSV format", without those that name an interval or a CPU."""
+OTHERWISE = re.compile(r"\s*\d+\.\d{9}[,;].*|\d+,\d+;[^;]*;[a-z][\w-]*;.*")
+"""A line of -I, or of a language that has a decimal comma."""
 COSTS = re.compile(
     r"(cpu|task)-clock|duration_time|(user|system)_time|(cpu-|ref-)?cycles|instructions|.*(misses|faults)"
 )
@@ -31,7 +33,7 @@ class PerfStat(ForeignFormat):
     summary = "perf stat -x (such as -x ';' -o FILE --append), a trial being one call of perf"
 
     def recognises(self, head: str) -> bool:
-        return any(LINE.fullmatch(line.strip(" ")) for line in head.splitlines()[:20])
+        return any(LINE.fullmatch(line.strip(" ")) or OTHERWISE.fullmatch(line) for line in head.splitlines()[:20])
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or file_stem(path)

@@ -31,9 +31,16 @@ class Phoronix(ForeignFormat):
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         root = read_xml(path)
         names = rename_system(path, root, contender)
+        # A test that reports several figures has one description, and a scale for each.
+        scales: dict[tuple[str, str], set[str]] = {}
+        for result in root.findall("Result"):
+            key = child_text(result, "Identifier"), child_text(result, "Description")
+            scales.setdefault(key, set()).add(child_text(result, "Scale"))
         for index, result in enumerate(root.findall("Result"), 1):
             benchmark = child_text(result, "Identifier").rpartition("/")[2] or child_text(result, "Title")
             metric = child_text(result, "Description") or child_text(result, "Scale")
+            if len(scales[child_text(result, "Identifier"), child_text(result, "Description")]) > 1:
+                metric = f"{child_text(result, 'Description')} {child_text(result, 'Scale')}".strip()
             place = f"result {index} ({benchmark[:60]}, {metric[:60]})"
             if not benchmark or not metric:
                 raise InputError(f"{location_text(path, place)} has no identifier or description", "Export it again.")

@@ -155,12 +155,17 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
+def without_colour(text: str) -> str:
+    """Text without the sequences that colour it on a terminal (ECMA-48, SGR)."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text) if "\x1b" in text else text
+
+
 def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
     """The numbered lines of a whole file. Raises InputError where it is not UTF-8, or its last line has no end and
     holds a number, which may be cut: unless it is as `whole`, a regular expression of a line that is seen to be complete."""
     data = read_bounded(path)
     try:
-        lines = data.decode("utf-8-sig").split("\n")
+        lines = without_colour(data.decode("utf-8-sig")).split("\n")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{location_text(path, count_newlines(data, error.start) + 1)}: a byte that is not UTF-8",

@@ -47,6 +47,8 @@ class Gathering:
         self.trials: set[int] = set()
         self.numbered: dict[str, set[int]] = {}
         """By contender, the trials that its files number themselves."""
+        self.repeated: dict[tuple[str, str], int] = {}
+        """By contender and benchmark, the largest trial that no file numbers."""
         self.count = 0
 
     def add(self, path: Path, rows: Iterable[ForeignRow], calls: bool = False) -> None:
@@ -54,7 +56,13 @@ class Gathering:
         also where one trial lacks a metric that another trial of the same benchmark has in this file."""
         before = self.count
         figures: dict[tuple[str, str], dict[int, set[str]]] = {}
-        for row in rows:
+        earlier = dict(self.repeated)
+        for given in rows:
+            row, key = given, (given.contender, given.benchmark)
+            if not row.numbered:
+                # Another file of the same contender has further trials.
+                row = row._replace(trial=row.trial + earlier.get(key, 0))
+                self.repeated[key] = max(self.repeated.get(key, 0), row.trial)
             if calls:
                 trials = figures.setdefault((row.contender, row.benchmark), {})
                 trials.setdefault(row.trial, set()).add(row.metric)

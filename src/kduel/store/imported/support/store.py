@@ -23,13 +23,15 @@ from kduel.core.toml import parse_toml
 from kduel.core.validation import DATE_FORMS, moment
 from kduel.core.version import full_version
 from kduel.store.documents import document_bytes, read_document
-from kduel.store.imported.support.foreign import ForeignFormat, beginning, file_stem, read_bounded
+from kduel.store.imported.support.foreign import ForeignFormat, beginning, file_stem, read_bounded, without_colour
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity, find_added
 from kduel.store.manifest import empty_directories, files_below
 from kduel.store.whole_files import whole_directory
 
 MOST_CONDITIONS = 1 << 20
+MOST_BEFORE = 5
+"""Lines before the first that belongs to a format."""
 CAVEAT = "imported: not interleaved, not randomised, environment unknown"
 
 
@@ -158,9 +160,17 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
         return chosen
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
-    head = data.decode("utf-8-sig", errors="replace")
-    for candidate in sorted(formats.values(), key=lambda known: known.general):
-        if candidate.recognises(head):
+    head = without_colour(data.decode("utf-8-sig", errors="replace"))
+    special = [one for one in formats.values() if not one.general]
+    # A prompt or a warning may come before the output of a program that writes lines.
+    rests = [head.split("\n", number)[-1] for number in range(1, MOST_BEFORE + 1)]
+    tried = [
+        *((head, one) for one in special),
+        *((rest, one) for rest in rests for one in special if one.calls),
+        *((head, one) for one in formats.values() if one.general),
+    ]
+    for text, candidate in tried:
+        if candidate.recognises(text):
             found: ForeignFormat = candidate
             return found
     first = (head.lstrip().splitlines() or [""])[0]
