@@ -51,6 +51,8 @@ def describe(request: RunRequest) -> str:
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",
+        "Not checked, as it takes a download, or the machine itself: whether the archives have these kernels, and whether the "
+        f"machine {study.machine} can boot them and has the programs of the steps.",
         f"Nothing was fetched or booted: leave out --dry-run to {'write its report again' if complete else 'begin' if lock is None else 'go on'}.",
     ]
     return printable("\n".join(lines) + "\n")
