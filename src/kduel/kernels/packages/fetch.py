@@ -66,7 +66,8 @@ def _open(address: str) -> AbstractContextManager[Any]:
     except urllib.error.HTTPError as error:
         kind = AbsentError if error.code in (404, 410) else HostError
         raise kind(
-            f"{shown(address)}: {error.code} {shown(error.reason)}", "Name another release, version or mirror."
+            f"{show_safely(address)}: {error.code} {show_safely(error.reason)}",
+            "Name another release, version or mirror.",
         ) from error
 
 
@@ -78,11 +79,11 @@ def _reachable(address: str) -> Iterator[None]:
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise HostError(
-            f"{shown(address)} could not be downloaded: {shown(reason) or type(error).__name__}",
+            f"{show_safely(address)} could not be downloaded: {show_safely(reason) or type(error).__name__}",
             "Check the network, the proxy and the mirror's address.",
         ) from error
 
 
-def shown(what: object) -> str:
-    """What a server or a user wrote, as it can be shown."""
+def show_safely(what: object) -> str:
+    """Text that a server or a user wrote, without what a terminal would obey."""
     return visible(str(what), 300)
