@@ -100,7 +100,7 @@ def depends_in_words(
     name: str,
     rule: Rule,
 ) -> str:
-    """How the comparison depends on a factor, by level where the design tells that it is this factor."""
+    """Sentence on how the comparison depends on a factor, by level where the design tells that it is this factor."""
     shown = [one for one in pairs if one.factors[1] == name and matters(one.result)]
     average = compare_in_words(pair, main.result, rule.fewest)
     if aliased := [one for one in shown if one.aliases]:
