@@ -163,3 +163,21 @@ def test_tables_with_other_prefixes_have_one_unit(tmp_path: Path) -> None:
     (table,) = tables(tmp_path, Source(CASES / "S23-benchstat-two-tables.txt")).values()
     assert table.metric.unit == "nsec/op"
     assert [values[0] for values in table.values.values()] == [1701.0, 298.0]
+
+
+@pytest.mark.parametrize(
+    "column", ["elapsed_ms", "Time (s)", "sec", "interval", "nr_tasks", "startTime", "DATE", "Percentile", "cpu_time"]
+)
+def test_no_way_to_write_a_time_or_a_parameter_makes_it_a_contender(column: str, tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text(f"{column},old,new\n1,10,11\n2,10,12\n")
+    with pytest.raises(InputError, match="and no contender"):
+        tables(tmp_path, Source(file))
+
+
+@pytest.mark.parametrize("name", ["linux-6.1", "linux-6.12.1", "bore", "timeless", "update", "debian:6.12", "scx_lavd"])
+def test_names_of_kernels_are_contenders(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text(f"trial,{name},other\n1,10,11\n2,10,12\n")
+    (table,) = tables(tmp_path, Source(file)).values()
+    assert table.contenders == [name, "other"]

@@ -17,11 +17,12 @@ TRIALS = ("trial", "run", "iteration", "repetition", "block", "")
 IDENTITY = ("contender", "benchmark", "metric", "unit", "better")
 KERNELS = ("kernel", "kernel_version", "release", "version")
 """What a column that names the contender may be called besides."""
-NO_CONTENDER = re.compile(
-    r"(?i)(?:.*\b)?(time|timestamp|date|datetime|elapsed|epoch|uptime|percent\w*|quantile|tasks?|threads|cpus?|cores"
-    r"|clients|jobs|size)\b.*"
-)
-"""Headings of a time, a share or a parameter, of which each line has another."""
+NO_CONTENDER = {
+    "time", "timestamp", "date", "datetime", "elapsed", "epoch", "uptime", "interval", "s", "sec", "secs", "second", "seconds",
+    "ms", "us", "ns", "percent", "percentage", "percentile", "quantile", "task", "tasks", "threads", "cpu", "cpus", "cores",
+    "clients", "jobs", "size",
+}  # fmt: skip
+"""Words in the heading of a time, a share or a parameter, of which each line has another."""
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -60,7 +61,7 @@ class Wide(ForeignFormat):
         if contender is None and "contender" not in names and len(also := [n for n in names if n in KERNELS]) == 1:
             names[names.index(also[0])] = "contender"
         by_metric = contender is not None or "contender" in names
-        odd = [name for name in names if not by_metric and name not in TRIALS and NO_CONTENDER.fullmatch(name)]
+        odd = [name for name in names if not by_metric and name not in TRIALS and NO_CONTENDER & words_of(name)]
         if odd:
             raise InputError(
                 f"{location_text(path, 1)}: the column {odd[0][:60]!r} is a time, a share or a parameter, and no contender",
@@ -127,6 +128,11 @@ def heading(path: Path, name: str) -> tuple[str, str, str]:
             f"{location_text(path, 1)}: the heading {name[:60]!r} is not NAME [UNIT: SIDE]", "Name the metric."
         )
     return found[1], (found[2] or "").strip(), found[3] or "none"
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a heading in lower case: of `elapsed_ms`, `elapsedMs` and `Elapsed [ms]` the same two."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
 
 
 def trial_of(path: Path, line: int, text: str) -> int:
