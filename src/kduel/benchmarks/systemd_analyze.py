@@ -45,6 +45,8 @@ class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
     def parse(self, raw: Raw, parameters: SystemdAnalyzeParameters) -> dict[str, float]:
         line = find_one(r"Startup finished in ([^\n]+)", raw.stdout, "'Startup finished in ...'")
         listed, _, told = line.removesuffix(" ").rpartition(" = ")
+        if not listed:
+            raise ParseError(f"systemd-analyze gives no total, as in a container: {told[:60]!r}")
         stages = [(STAGE.fullmatch(part), part) for part in listed.split(" + ")]
         for match, part in stages:
             if match is None:

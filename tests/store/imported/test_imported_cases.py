@@ -175,7 +175,9 @@ def test_no_way_to_write_a_time_or_a_parameter_makes_it_a_contender(column: str,
         tables(tmp_path, Source(file))
 
 
-@pytest.mark.parametrize("name", ["linux-6.1", "linux-6.12.1", "bore", "timeless", "update", "debian:6.12", "scx_lavd"])
+@pytest.mark.parametrize(
+    "name", ["linux-6.1", "linux-6.12.1", "bore", "timeless", "update", "debian:6.12", "scx_lavd"]
+)
 def test_names_of_kernels_are_contenders(name: str, tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_text(f"trial,{name},other\n1,10,11\n2,10,12\n")

@@ -26,6 +26,7 @@ from kduel.core.untrusted import MalformedError, decode
 
 T = TypeVar("T")
 SHOWN = 60
+SHOWN_LINE = 200
 """Characters of the output that an error quotes at most: it is not to be trusted."""
 LARGEST_FIGURE = 2.0**64
 PLAIN = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?", re.ASCII)
@@ -160,6 +161,10 @@ def read_json(text: str, shape: type[T], what: str) -> T:
     try:
         return decode(text, shape)
     except MalformedError as error:
+        first = text.lstrip().partition("\n")[0]
+        if first and first[0] not in "{[":
+            # What a program says before its JSON is why that is not what was wanted.
+            raise ParseError(f"{what} begins with {first[:SHOWN_LINE]!r}, and not as JSON") from error
         raise ParseError(f"{what} is incomplete: {error}") from error
 
 
