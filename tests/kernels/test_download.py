@@ -103,3 +103,9 @@ def test_a_download_that_drips_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_trouble_with_the_disk_is_not_one_of_the_network(tmp_path: Path) -> None:
     with answering(OK + b"\r\nabc") as address, pytest.raises(HostError, match="cache"):
         fetch.download(address, tmp_path / "missing/file", Progress())
+
+
+def test_a_full_disk_is_said_when_the_file_is_closed(tmp_path: Path) -> None:
+    """A small file is written only then. /dev/full takes nothing."""
+    with answering(OK + b"\r\nabc") as address, pytest.raises(HostError, match=r"cache.*No space left"):
+        fetch.download(address, Path("/dev/full"), Progress())

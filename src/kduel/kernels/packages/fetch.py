@@ -35,9 +35,14 @@ def download(address: str, to: Path, progress: Progress, *, sha256: str = "", si
     done = 0
     label = f"downloading {name}" + (f" ({size / 1e6:.0f} MB)" if size else "")
     begun = time.monotonic()
-    with as_cache_error(to.parent):
-        target = to.open("wb")
-    with target, progress.task(label, size) as task, _reachable(address), _open(address) as source:
+    # What is still to be written when the file is closed may fail, too.
+    with (
+        as_cache_error(to.parent),
+        to.open("wb") as target,
+        progress.task(label, size) as task,
+        _reachable(address),
+        _open(address) as source,
+    ):
         while block := source.read1(1 << 18):
             done += len(block)
             if done > (MOST if size is None else size):
