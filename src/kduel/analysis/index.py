@@ -75,12 +75,12 @@ QUESTIONS = {
     "runs": "SELECT path, name, machine, started, blocks, trials, void FROM run ORDER BY started, path",
     "verdicts": "SELECT * FROM headline ORDER BY measured, started, path, benchmark, metric",
     **{
-        word: f"SELECT * FROM headline WHERE verdict = '{word}' ORDER BY {NEWEST}, abs(effect_pct) DESC"
-        for word in ("slower", "faster", "more", "fewer")
-    },
-    **{
-        word: f"SELECT * FROM headline WHERE verdict IN {verdicts} ORDER BY {NEWEST}, abs(effect_pct) DESC"
-        for word, verdicts in (("worse", "('slower', 'more')"), ("better", "('faster', 'fewer')"))
+        word: f"SELECT * FROM headline WHERE verdict IN ({verdicts}) ORDER BY {NEWEST}, abs(effect_pct) DESC"
+        for word, verdicts in (
+            *((one, f"'{one}'") for one in ("slower", "faster", "more", "fewer")),
+            ("worse", "'slower', 'more'"),
+            ("better", "'faster', 'fewer'"),
+        )
     },
     "undecided": f"SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY {NEWEST}, path",
     "void": "SELECT path, machine, void, trials, round(100.0 * void / trials, 1) AS void_pct FROM run "

@@ -191,11 +191,15 @@ class MetricResult(Struct, kw_only=True):
         return self.verdict != "undecided"
 
     @property
+    def torn(self) -> bool:
+        """True if there is a verdict, and a machine that would have another one than the others."""
+        return self.decided and self.machines is not None and bool(self.machines.contradicting)
+
+    @property
     def claimed(self) -> bool:
         """True if the verdict may be said of the kernels without more: there is one, the benchmark did not set the metric, and no
         machine contradicts the others. Every label, colour, count and status goes by this."""
-        contradicted = self.machines is not None and bool(self.machines.contradicting)
-        return self.decided and not self.by_harness and not contradicted
+        return self.decided and not self.by_harness and not self.torn
 
     @property
     def depends(self) -> bool:

@@ -72,7 +72,7 @@ def test_case(metric: MetricResult) -> ElementTree.Element:
     message = visible(f"{metric.word}: {effect_with_interval(metric)}", 1000)
     if metric.by_harness:
         message = SET_BY_HARNESS
-    elif metric.decided and not metric.claimed:
+    elif metric.torn:
         message = f"{CONTRADICTED}: {message}"
     if not metric.claimed:
         ElementTree.SubElement(case, "skipped", message=message)

@@ -68,7 +68,7 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
         "comment": visible(
             f"{metric.contender} against {metric.baseline}: "
             + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}")
-            + f" ({CONTRADICTED})" * (metric.decided and not metric.claimed and not metric.by_harness),
+            + f" ({CONTRADICTED})" * (metric.torn and not metric.by_harness),
             1000,
         ),
         "environment": {

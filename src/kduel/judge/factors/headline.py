@@ -60,13 +60,7 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
     if together:
         named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in together)
         return f"{said} on average; factors act together: {named}"
-    open_ones = [
-        name
-        for name in factors
-        if any(
-            one.result.verdict not in SAME and not one.result.below_delta for one in pairs if one.factors[1] == name
-        )
-    ]
+    open_ones = [name for name in factors if not all(is_same(one.result) for one in pairs if one.factors[1] == name)]
     if main.result.verdict == "undecided":
         decided = [one for one in group if one.kind == "simple" and one.levels[0] == level and matters(one.result)]
         each = ", ".join(
@@ -139,7 +133,7 @@ def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str)
     """The comparison at each level of a factor that it depends on."""
     differing = [one for one in simple if matters(one.result)]
     rest = [one for one in simple if not matters(one.result)]
-    if len(differing) == 1 and rest and all(one.result.verdict in SAME or one.result.below_delta for one in rest):
+    if len(differing) == 1 and rest and all(is_same(one.result) for one in rest):
         where = enumerate_names([level_name(factor, one.at[factor]) for one in rest])
         return f"{compare_in_words(pair, differing[0].result)} only at {level_name(factor, differing[0].at[factor])}; at {where}, equivalent"
     levels = ", ".join(map(at_levels, simple))
@@ -153,8 +147,12 @@ def at_levels(one: EffectResult) -> str:
 
 def levels_of(one: EffectResult) -> str:
     """`thp=never`: where a simple effect was measured, with the effects that it cannot be told from."""
-    where = ", ".join(level_name(factor, at) for factor, at in one.at.items())
-    return f"{where} (or {' or '.join(one.aliases)})" if one.aliases else where
+    return with_aliases(", ".join(level_name(factor, at) for factor, at in one.at.items()), one)
+
+
+def with_aliases(text: str, one: EffectResult) -> str:
+    """`thp=never (or c × d)`: words for an effect, with the effects that it cannot be told from."""
+    return f"{text} (or {' or '.join(one.aliases)})" if one.aliases else text
 
 
 def matters(result: MetricResult) -> bool:

@@ -166,7 +166,7 @@ def undecided_text(
 
 def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
     """The decided metrics in which a machine would have another verdict than the others."""
-    return [m for m in metrics if m.verdict != "undecided" and m.machines is not None and m.machines.contradicting]
+    return [m for m in metrics if m.torn]
 
 
 def disagreement(metrics: Sequence[MetricResult], kind: str) -> str:

@@ -61,15 +61,14 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
     before, after = c.pairs
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
     result.conditions = c.conditions
-    if c.conditions and finding.scale == "exact":
-        show_range(result)
-    elif finding.scale == "exact":
-        show_shares(result, list(zip(before.tolist(), after.tolist(), strict=True)))
     if finding.scale == "exact":
-        counted = [(one.baseline, one.contender) for one in c.conditions]
-        result.below_delta = below_delta(
-            before, finding, c.rule, counted or list(zip(before.tolist(), after.tolist(), strict=True))
-        )
+        pairs = [(one.baseline, one.contender) for one in result.conditions]
+        if pairs:
+            show_range(result)
+        else:
+            pairs = list(zip(before.tolist(), after.tolist(), strict=True))
+            show_shares(result, pairs)
+        result.below_delta = below_delta(before, finding, c.rule, pairs)
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)

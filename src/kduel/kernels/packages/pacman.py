@@ -20,11 +20,7 @@ def unpack_pacman(packages: Sequence[Path], into: Path) -> UnpackedKernel:
     """Unpack one kernel's packages (`.pkg.tar.zst`). Raises InputError for damage, HostError without zstd."""
     unpacking = Unpacking(into, ", ".join(package.name for package in packages))
     for package in packages:
-        try:
-            process = subprocess.Popen(["zstd", "-dcq", str(package)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        except FileNotFoundError as error:
-            raise HostError(f"{package.name} needs zstd", f"Install it: {install_command('zstd')}.") from error
-        with process:
+        with start_zstd(package) as process:
             assert process.stdout is not None and process.stderr is not None
             reason = unpacking.take_tar(process.stdout)
             process.stdout.close()
@@ -34,17 +30,21 @@ def unpack_pacman(packages: Sequence[Path], into: Path) -> UnpackedKernel:
     return unpacking.finish()
 
 
+def start_zstd(package: Path) -> subprocess.Popen[bytes]:
+    """A process that decompresses a package to its standard output. Raises HostError without zstd."""
+    try:
+        return subprocess.Popen(["zstd", "-dcq", str(package)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except FileNotFoundError as error:
+        raise HostError(f"{package.name} needs zstd", f"Install it: {install_command('zstd')}.") from error
+
+
 def read_identity(package: Path) -> tuple[str, str]:
     """Name and version that a package states itself, in its .PKGINFO, which is among its first files.
 
     Raises InputError where it states none, or is of another architecture; HostError without zstd.
     """
-    try:
-        process = subprocess.Popen(["zstd", "-dcq", str(package)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except FileNotFoundError as error:
-        raise HostError(f"{package.name} needs zstd", f"Install it: {install_command('zstd')}.") from error
     facts: dict[str, str] = {}
-    with process:
+    with start_zstd(package) as process:
         assert process.stdout is not None
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as archive:

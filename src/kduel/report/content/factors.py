@@ -22,6 +22,7 @@ from kduel.judge.factors.headline import (
     sentence_of,
     subjects,
     verdict_word,
+    with_aliases,
 )
 from kduel.judge.verdict.headline import how_it_compares
 from kduel.judge.verdict.rule import gating_rule
@@ -62,7 +63,7 @@ def row_name(one: EffectResult, effects: Sequence[EffectResult]) -> str:
     over = [factor for other in shown if one.factors[0] in other.factors for factor in other.factors]
     if one.kind == "main" and over:
         name += f" on average over {enumerate_names([f for f in dict.fromkeys(over) if f != one.factors[0]])}"
-    return f"{name} (or {' or '.join(one.aliases)})" if one.aliases else name
+    return with_aliases(name, one)
 
 
 def factor_groups(results: Results) -> list[FactorGroup]:

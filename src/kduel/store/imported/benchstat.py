@@ -24,6 +24,8 @@ RESULT = re.compile(r"Benchmark(\S+)\s+\d+((?:\s+\S+\s+\S+)+)", re.ASCII)
 CONFIGURATION = re.compile(r"([a-z][\w.-]*):\s+(.*)")
 MEDIAN = re.compile(r"(\d[\d.]*)([a-zA-Zµ]*)\s+±\s")
 NANOSECONDS = {"n": 1.0, "µ": 1e3, "m": 1e6, "": 1e9}
+END = r"ok\s+\S+\s+\d+\.\d{3}s"
+"""The last line of a package that go test has tested."""
 BORDER = "│"
 METRICS = {
     "ns/op": "time", "sec/op": "time", "MB/s": "throughput", "B/s": "throughput", "B/op": "allocated",
@@ -44,7 +46,7 @@ class Benchstat(ForeignFormat):
         return given or (None if BORDER in beginning(path).decode(errors="replace") else file_stem(path))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        lines = list(text_lines(path, whole=r"ok\s+\S+\s+\d+\.\d{3}s"))
+        lines = list(text_lines(path, whole=END))
         packages = {text for _, text in lines if text.startswith("pkg:")}
         prefix = ""
         table: Table | None = None
@@ -80,7 +82,7 @@ class Benchstat(ForeignFormat):
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         if contender is None:
             return {}
-        found = (CONFIGURATION.fullmatch(text) for _, text in text_lines(path, whole=r"ok\s+\S+\s+\d+\.\d{3}s"))
+        found = (CONFIGURATION.fullmatch(text) for _, text in text_lines(path, whole=END))
         return {contender: {"go": {match[1]: match[2] for match in found if match and match[1] != "pkg"}}}
 
 
