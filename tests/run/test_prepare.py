@@ -14,7 +14,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
-from kduel.machines import MachineKind, machine_kind
+from kduel.machines import Machine, MachineKind, machine_kind
 from kduel.run import prepare
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
@@ -204,3 +204,19 @@ def test_what_a_machine_has_no_room_for_is_refused_before_anything_is_fetched(
 def test_what_a_machine_has_room_for_is_not_refused(use: str, words: str) -> None:
     text = ROOM.format(use=use, words=words)
     assert prepare.read_study(assemble(parse_study(text, "study"), text, "study"))
+
+
+@pytest.mark.parametrize("turns", ["50", "0"])
+def test_a_machine_that_takes_no_turns_refuses_them(
+    turns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Alone(Made):
+        why_no_turns = Machine.why_no_turns
+
+    text = STUDY.replace('kernel = ["one", "two", "broken"]', 'kernel = "two"').format(words='"word=1"')
+    text += f"[blocks]\nturns = {turns}\n"
+    study = assemble(parse_study(text, "study"), text, "study", machine="qemu")
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
+    monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: Alone())
+    with pytest.raises(InputError, match="qemu cannot take turns: it carries out one boot after the other"):
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())

@@ -35,6 +35,7 @@ from kduel.core.tail_results import (
     ShiftResult,
     TailResult,
 )
+from kduel.core.turns import Turns
 from kduel.core.validation import in_utc
 
 SCHEMA = 2
@@ -149,6 +150,9 @@ class StudyResult(Struct, kw_only=True):
     """In how many slices a step that stops by the clock was measured, at most."""
     reduce: Reducer = "better-half"
     """How slices became a trial's value."""
+    turns: Turns | None = None
+    """Whether the guests of a block took turns: milliseconds, 0 for whole slices in turn; "off" or null: one boot after the
+    other."""
     settle: Settle | None = None
     edition: int = field(default_factory=lambda: EDITION)
     """Of the method that the run was planned by and is judged by: the present one, unless it is older."""

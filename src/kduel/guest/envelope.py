@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from kduel.core.turns import TURNS_FILE
 from kduel.guest import untar
 
 LIMIT = 256 << 20
@@ -32,7 +33,7 @@ KEPT = 16 << 20
 """Bytes that are kept of a stream which is no complete envelope."""
 RAW = "results.raw"
 """The file that takes the stream, in the trial's directory. It stays there where the envelope is broken."""
-LATER = ("trial.json", "environment.json", "manifest.sha256")
+LATER = ("trial.json", "environment.json", "manifest.sha256", TURNS_FILE)
 """Files that KDuel writes when a trial's own are there."""
 PEER = "peer"
 """The directory of the guest at the other end of the trial's link, where it has one."""

@@ -121,6 +121,10 @@ class Machine(ABC):
         machine's own."""
         return None
 
+    def why_no_turns(self, guests: int) -> str:
+        """Reason why so many trials of a block cannot be alive at once and take turns; empty where they can."""
+        return "it carries out one boot after the other"
+
     @abstractmethod
     def boot(self, trial: Trial) -> Outcome:
         """One fresh boot, the script, raw files into `trial.into`, power off. Never raises for what a guest does."""

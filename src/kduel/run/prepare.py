@@ -199,6 +199,10 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
             'Choose the unit: write unit = "load" in [blocks].',
         )
+    if study.blocks.in_turns and (reason := machine.why_no_turns(len(arms))):
+        raise InputError(
+            f"the machine {study.machine} cannot take turns: {reason}", 'Write turns = "off" in [blocks].'
+        )
     if chosen.kind.counts and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]

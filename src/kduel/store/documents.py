@@ -20,6 +20,7 @@ from kduel.core.errors import InputError, cannot_read
 from kduel.core.experiment import Bound, Contender, Design, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import OTHER_WORK, HostStep
 from kduel.core.text import check_names, visible
+from kduel.core.turns import TURNS_FILE, TURNS_SCHEMA, TrialTurns
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
 from kduel.study.file import Blocks, HostTable, StudyHeader, parse_study
@@ -294,6 +295,12 @@ def check_steps(lock: Lock, path: Path) -> None:
 def read_trial(path: Path) -> TrialRecord:
     """A trial.json. Raises InputError naming the file and the key."""
     return read_document(path, TrialRecord, TRIAL_SCHEMA)
+
+
+def read_turns(trial: Path) -> TrialTurns | None:
+    """The record of turns in a trial's directory; None where there is none. Raises InputError naming the file and the key."""
+    path = trial / TURNS_FILE
+    return read_document(path, TrialTurns, TURNS_SCHEMA) if path.is_file() else None
 
 
 def read_document(path: Path, kind: type[Typed], schema: int) -> Typed:

@@ -188,7 +188,9 @@ def kernel_facts(old: Lock, new: Lock) -> tuple[dict[str, dict[str, Any]], dict[
 def study_numbers(lock: Lock) -> dict[str, Any]:
     """The study's numbers; its title and description may change."""
     about = {"delta": lock.study.delta, "alpha": lock.study.alpha, "machines": lock.study.machines}
-    return about | {"settle": lock.settle} | structs.asdict(lock.blocks)
+    # A run from before there were turns has none.
+    blocks = structs.asdict(lock.blocks) | {"turns": "off" if lock.blocks.turns is None else lock.blocks.turns}
+    return about | {"settle": lock.settle} | blocks
 
 
 def machine_facts(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -20,6 +20,7 @@ from kduel.core.experiment import (
 )
 from kduel.core.slices import Reducer
 from kduel.core.toml import parse_toml, read_text
+from kduel.core.turns import Turns
 from kduel.core.validation import keys_of_inner, validation_message
 from kduel.study.contenders import CROSSED
 from kduel.study.factors import DesignTable, FactorTable
@@ -58,6 +59,15 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """In how many pieces, spread over the trial, a step that stops by the clock is measured; its seconds stay the same."""
     reduce: Reducer = "better-half"
     """How the slices become the trial's one number; the mean of all stands beside it."""
+    turns: Turns | None = None
+    """Whether all guests of a block are alive at once, of which one runs at any moment: turns of so many milliseconds, 0
+    for whole slices in turn, "off" for one boot after the other. None: as the machine does by default, and in the record
+    of a run from before there were turns, off."""
+
+    @property
+    def in_turns(self) -> bool:
+        """True if the guests of a block are alive at once."""
+        return isinstance(self.turns, int)
 
     @property
     def count(self) -> int:

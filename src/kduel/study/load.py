@@ -20,6 +20,7 @@ from kduel.core.experiment import (
     check_alpha,
 )
 from kduel.core.toml import check_values
+from kduel.core.turns import MOST_MS
 from kduel.study.contenders import check_name, check_policies, check_printable
 from kduel.study.counting import counted_once, once_each, without_impossible
 from kduel.study.factors import cross, design_of
@@ -182,6 +183,11 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
                 f"Give a number of blocks from 1 to {MOST_BLOCKS:,}, such as 20.",
             )
     check_slices(f"{origin}: blocks.slices", blocks.slices)
+    if isinstance(blocks.turns, int) and not 0 <= blocks.turns <= MOST_MS:
+        raise InputError(
+            f"{origin}: blocks.turns is {blocks.turns}",
+            f'Give milliseconds from 0 (whole slices in turn) to {MOST_MS}, such as 50, or "off".',
+        )
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(
             f"{origin}: settle.seconds is {settle.seconds:g}", "Give seconds from 0 to 86400, such as 10."

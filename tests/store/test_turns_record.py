@@ -1,0 +1,97 @@
+"""The record of turns in a trial's directory, and the study's key."""
+
+import msgspec
+import pytest
+
+from kduel.core.errors import InputError
+from kduel.core.turns import TURNS_FILE
+from kduel.guest.envelope import is_own_file
+from kduel.store.documents import document_bytes, read_turns
+from kduel.store.identity import study_numbers
+from kduel.store.rundir import RunDir
+from kduel.study.file import Blocks, parse_study
+from kduel.study.load import Study, assemble
+
+RECORD = {
+    "schema": 1,
+    "turns_ms": 50,
+    "partners": [2],
+    "place": 1,
+    "steps": {
+        "01-cpu.s1": {
+            "turns": 20,
+            "running_seconds": 1.01,
+            "held_seconds": 1.02,
+            "longest_stop_seconds": 0.002,
+            "alone_seconds": 0.01,
+            "overlap_seconds": 0.0,
+            "guest_seconds": 1.0,
+            "windows": [[12.5, 0.05], [12.6, 0.05]],
+        }
+    },
+}
+STUDY = """
+[study]
+name = "x"
+[[contender]]
+kernel = "debian:6.1"
+[[contender]]
+kernel = "debian:6.12"
+[blocks]
+turns = {turns}
+[[benchmark]]
+use = "sysbench-cpu"
+"""
+
+
+def study(turns: str) -> Study:
+    text = STUDY.format(turns=turns)
+    return assemble(parse_study(text, "x.toml"), text, "x.toml")
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    """A trial without one was booted alone."""
+    assert read_turns(tmp_path) is None
+    (tmp_path / TURNS_FILE).write_bytes(msgspec.json.encode(RECORD))
+    found = read_turns(tmp_path)
+    assert found and found.steps["01-cpu.s1"].windows == [(12.5, 0.05), (12.6, 0.05)]
+    assert msgspec.json.decode(document_bytes(found)) == RECORD
+
+
+def test_another_schema_names_the_file(tmp_path):
+    (tmp_path / TURNS_FILE).write_bytes(msgspec.json.encode(RECORD | {"schema": 7}))
+    with pytest.raises(InputError, match=TURNS_FILE):
+        read_turns(tmp_path)
+
+
+def test_no_guest_writes_it():
+    """What a guest sends cannot pass for KDuel's record."""
+    assert is_own_file((TURNS_FILE,))
+
+
+@pytest.mark.parametrize(("written", "found"), [("50", 50), ("0", 0), ('"off"', "off")])
+def test_the_key_is_read(written, found):
+    assert study(written).blocks.turns == found
+
+
+@pytest.mark.parametrize("written", ["-1", "10001", '"on"', "true", "2.5"])
+def test_a_wrong_value_names_the_key(written):
+    with pytest.raises(InputError, match=r"blocks\.turns"):
+        study(written)
+
+
+def test_only_numbers_are_turns():
+    assert [Blocks(turns=turns).in_turns for turns in (50, 0, "off", None)] == [True, True, False, False]
+
+
+def test_a_run_from_before_turns_is_one_without(unpack):
+    """It goes on by `turns = "off"`, and by nothing else."""
+    old = RunDir.open(unpack("qemu")).lock()
+    assert old.blocks.turns is None
+
+    def numbers(turns):
+        return study_numbers(msgspec.structs.replace(old, blocks=msgspec.structs.replace(old.blocks, turns=turns)))
+
+    assert numbers("off") == study_numbers(old)
+    assert numbers(50) != study_numbers(old) != numbers(0)
+    assert numbers(50) != numbers(0)
