@@ -13,10 +13,10 @@ import sys
 import numpy as np
 from msgspec import Struct
 
+from kduel.core.orders import orders
 from kduel.judge.verdict.calibrate import SimulatedEnds, SimulatedRuns, at_once, one_by_one, plans
 from kduel.judge.verdict.rule import Rule
 from kduel.run.repeat import SHARE_OF_PLAN
-from kduel.study.orders import orders
 
 BLOCKS = 20
 CV = 0.01

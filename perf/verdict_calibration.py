@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 
 from kduel.core.experiment import Metric
+from kduel.core.orders import reversed_orders
 from kduel.core.samples import Samples
 from kduel.judge.verdict import noise as noises
 from kduel.judge.verdict.adjust import plain_means
@@ -30,7 +31,6 @@ from kduel.judge.verdict.looks import plan_looks, repeated_interval
 from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, scale_noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import critical_t, normal_levels, student_levels
-from kduel.study.orders import reversed_orders
 
 DOCUMENT = Path(__file__).parents[1] / "docs/statistics.md"
 RULE, FIRST = Rule(), Rule.of_edition(1)

@@ -5,9 +5,13 @@ Each trial of such a block has one, in the file TURNS_FILE of its directory.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct, field
+
+from kduel.core.orders import Order, shuffle, williams
 
 TURNS_FILE = "turns.json"
 TURNS_SCHEMA = 1
@@ -15,6 +19,25 @@ MOST_MS = 10_000
 """The longest turn that a study may ask for."""
 Turns = int | Literal["off"]
 """Milliseconds of a turn; 0: whole slices in turn; "off": one boot after the other."""
+FEWEST_ROUNDS = 4
+"""Rounds of a balanced batch, or the next multiple of what balances the guests."""
+
+
+def draw_rounds(guests: int, seed: str) -> Iterator[Order]:
+    """The order of `range(guests)` in each round of turns of a step, without end.
+
+    Rounds come in batches over which each guest has each place, and follows each other guest within a round, equally
+    often: of two guests' rounds, half are 0 1 and half 1 0. Within a batch their order is drawn, so that no activity of
+    the host with a period of its own meets always the same guest.
+    """
+    if guests < 2:
+        raise ValueError(f"{guests} guests take no turns")
+    rounds = [order for square in williams(guests) for order in square]
+    rounds *= -(-FEWEST_ROUNDS // len(rounds))
+    draw = random.Random(seed)
+    while True:
+        for index in shuffle(draw, list(range(len(rounds)))):
+            yield rounds[index]
 
 
 class StepTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

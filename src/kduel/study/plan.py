@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from kduel.core.editions import EDITION
 from kduel.core.experiment import Contender
+from kduel.core.orders import orders, reversed_orders, shuffle
 from kduel.core.text import check_names
 from kduel.study.load import Study
-from kduel.study.orders import orders, reversed_orders, shuffle
 
 
 class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -51,7 +51,7 @@ def block_seed(seed: int, block: int) -> int:
 
 
 def make_plan(study: Study, seed: int, edition: int = EDITION, hosts: Sequence[str] = ()) -> list[PlannedTrial]:
-    """Every block of the study: one trial of every contender, in the orders of `kduel.study.orders`.
+    """Every block of the study: one trial of every contender, in the orders of `kduel.core.orders`.
 
     With the unit "load", the contenders of one boot stand together, boots and contenders in random order. A plan of the
     first edition, where every second block reversed the order before it, follows from its seed as it did then.

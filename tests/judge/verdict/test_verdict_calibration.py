@@ -12,13 +12,13 @@ import pytest
 from verdict_tables import first_blocks, generations, noisy, table
 
 from kduel.core.errors import InputError
+from kduel.core.orders import reversed_orders
 from kduel.judge.verdict import noise
 from kduel.judge.verdict.calibrate import simulate
 from kduel.judge.verdict.comparison import compare
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, resample_noise, scale_noise
 from kduel.judge.verdict.rule import Rule
-from kduel.study.orders import reversed_orders
 
 RULE = Rule.of_edition(2)
 WIDE = 4.2

@@ -15,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kduel.core.experiment import Metric
+from kduel.core.orders import Order, orders
 from kduel.core.samples import Samples
 from kduel.judge.verdict.adjust import estimates
 from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides, supports
@@ -25,7 +26,6 @@ from kduel.judge.verdict.noise import Noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
 from kduel.judge.verdict.voids import forbidden_by_missing
-from kduel.study.orders import Order, orders
 
 CHUNK = 2000
 """Comparisons simulated at a time: bounds the memory, and lets a bar move."""
