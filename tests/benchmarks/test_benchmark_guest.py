@@ -20,6 +20,7 @@ kernel = "debian:6.1-cloud"
 kernel = "debian:6.12-cloud"
 [machine]
 kind = "qemu"
+boot_deadline = 900
 memory = "1024M"
 disk = "512M"
 [host]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from processes import is_alive
+from waiting import wait_for
 
 from kduel.benchmarks.support.load import COMMANDS, wrap
 
@@ -35,11 +35,7 @@ BUSY = "sleep 300 & echo $! >pids; sleep 301 & echo $! >>pids; wait"
 def all_end(tmp_path: Path) -> bool:
     pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2
-    for _ in range(100):
-        if not any(is_alive(pid) for pid in pids):
-            return True
-        time.sleep(0.05)
-    return False
+    return wait_for(lambda: not any(is_alive(pid) for pid in pids), "end of the load")
 
 
 @pytest.mark.slow
@@ -71,11 +67,8 @@ def test_lines_that_fail_fail_the_step_and_end_the_load(tmp_path: Path) -> None:
 
 def test_a_step_that_is_ended_from_outside_ends_its_load(tmp_path: Path) -> None:
     done = start(tmp_path, BUSY, "sleep 200\n")
-    for _ in range(100):
-        if (tmp_path / "pids").exists() and len((tmp_path / "pids").read_text().split()) == 2:
-            break
-        time.sleep(0.05)
-    time.sleep(0.2)
+    pids = tmp_path / "pids"
+    wait_for(lambda: pids.exists() and len(pids.read_text().split()) == 2, "load")
     done.send_signal(signal.SIGTERM)
     done.communicate(timeout=600)
     assert all_end(tmp_path)

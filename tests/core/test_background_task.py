@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import pytest
+from waiting import wait_for
 
 from kduel.core import background_task
 from kduel.core.background_task import BackgroundTask, run_program
@@ -54,7 +53,7 @@ def test_an_exception_ends_its_programs_with_their_children(tmp_path):
         ended.extend(run_program(["sh", "-c", script], environment=os.environ)[0] for _ in range(2))
 
     with pytest.raises(KeyboardInterrupt), BackgroundTask(work, Progress()):
-        until((tmp_path / "there").exists)
+        wait_for((tmp_path / "there").exists, "file")
         raise KeyboardInterrupt
     assert (tmp_path / "cleaned").exists() and ended == [7, -9]
 
@@ -68,7 +67,7 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path, monkeypatch):
         ended.append(run_program(["sh", "-c", script], environment=os.environ)[0])
 
     with pytest.raises(KeyboardInterrupt), BackgroundTask(work, Progress()):
-        until((tmp_path / "there").exists)
+        wait_for((tmp_path / "there").exists, "file")
         raise KeyboardInterrupt
     assert ended == [-9]
 
@@ -82,10 +81,10 @@ def test_a_kduel_that_was_killed_leaves_its_programs_time_to_clean_up(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, "-c", program, script], env=environment)
-    until((tmp_path / "there").exists)
+    wait_for((tmp_path / "there").exists, "file")
     process.kill()
     process.wait()
-    until((tmp_path / "cleaned").exists)
+    wait_for((tmp_path / "cleaned").exists, "file")
 
 
 def test_a_signal_during_the_waiting_leaves_no_program(tmp_path):
@@ -100,7 +99,7 @@ def test_a_signal_during_the_waiting_leaves_no_program(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, env=environment)
-    until((tmp_path / "there").exists)
+    wait_for((tmp_path / "there").exists, "file")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=600)
     assert process.returncode == -signal.SIGINT and "KeyboardInterrupt" in said
@@ -109,10 +108,3 @@ def test_a_signal_during_the_waiting_leaves_no_program(tmp_path):
 
 def test_the_output_is_what_the_program_says():
     assert run_program(["sh", "-c", "echo no room >&2; exit 3"], environment=os.environ) == (3, "no room\n")
-
-
-def until(there: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 120
-    while not there():
-        assert time.monotonic() < limit
-        time.sleep(0.02)

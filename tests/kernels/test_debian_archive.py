@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from heard import Heard
 from made_kernels import Mirror, bzimage, deb, kernel_files, module
+from waiting import wait_for
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
@@ -335,15 +335,12 @@ def test_an_interrupt_leaves_nothing(
         [sys.executable, "-c", PROGRAM, str(cache.root)], stderr=subprocess.PIPE, text=True, env=environment
     )
     try:
-        assert stocked.holding.wait(60)
+        assert stocked.holding.wait(600)
         helpers = _children(process.pid)
         assert helper in helpers.values()
         process.send_signal(ending)
         process.wait(timeout=600)
-        deadline = time.monotonic() + 20
-        while any(_name(pid) == helper for pid in helpers):
-            assert time.monotonic() < deadline, f"{helper} lives on"
-            time.sleep(0.05)
+        wait_for(lambda: all(_name(pid) != helper for pid in helpers), f"end of {helper}")
         assert ending == signal.SIGKILL or "KeyboardInterrupt" in process.communicate()[1]
     finally:
         process.kill()

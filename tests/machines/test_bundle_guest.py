@@ -28,6 +28,7 @@ kernel = "debian:6.12-cloud"
 name = "again"
 [machine]
 kind = "qemu"
+boot_deadline = 900
 accel = "tcg"
 priority = "normal"
 cpus = 1

@@ -74,7 +74,7 @@ def step_of(name: str, table: dict[str, Any]) -> ScriptStep:
 def linked() -> tuple[Machine, Arm]:
     cache = Cache()
     arm = Arm(Contender(kernel=SPEC), resolve(SPEC, cache=cache, progress=Progress()))
-    table = {"accel": "tcg", "memory": "512M", "cpus": 1, "peer": {"memory": "384M"}}
+    table = {"accel": "tcg", "memory": "512M", "cpus": 1, "boot_deadline": 900.0, "peer": {"memory": "384M"}}
     needs = Needs(packages=PACKAGES, peer=True)
     return PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, progress=Progress()), arm
 
@@ -83,7 +83,7 @@ def boot(linked: tuple[Machine, Arm], into: Path, steps: list[ScriptStep]) -> Ou
     machine, arm = linked
     script = compose(steps, settle=Settle(mode="fixed", seconds=0), link=machine.link)
     into.mkdir()
-    outcome = machine.boot(Trial(id="t", arm=arm, script=script, deadline=400, into=into))
+    outcome = machine.boot(Trial(id="t", arm=arm, script=script, deadline=1800, into=into))
     assert guests_by_side() == {}
     return outcome
 
@@ -120,8 +120,8 @@ def once_in_step(into: Path, step: str, do: Callable[[], None]) -> Iterator[None
 
 def test_guests_exchange_load_and_reach_nothing_else(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
     looking = [
-        ScriptStep(label="alone", script=ALONE, timeout=120),
-        ScriptStep(label="in-peer", script=f"set +e\n{IN_PEER}", timeout=120, peer=True),
+        ScriptStep(label="alone", script=ALONE, timeout=900),
+        ScriptStep(label="in-peer", script=f"set +e\n{IN_PEER}", timeout=900, peer=True),
     ]
     into = tmp_path / "trial"
     outcome = boot(linked, into, [*looking, *(step_of(name, table) for name, table in EXCHANGES)])
@@ -155,9 +155,9 @@ def test_a_peer_that_is_killed_ends_its_trial(linked: tuple[Machine, Arm], tmp_p
 
 def test_a_peer_that_hangs_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
     into = tmp_path / "hung"
-    asks = ScriptStep(label="asks", script="sleep 2; echo : | peer", timeout=6, peer=True)
+    asks = ScriptStep(label="asks", script="sleep 6; echo : | peer", timeout=12, peer=True)
     with once_in_step(into, "01-asks", lambda: os.kill(guests_by_side()["2"], signal.SIGSTOP)):
-        outcome = boot(linked, into, [asks, ScriptStep(label="next", script="true", timeout=5)])
+        outcome = boot(linked, into, [asks, ScriptStep(label="next", script="true", timeout=300)])
     assert outcome.void == "peer-hung", outcome.message
     assert not (into / "02-next/exit.json").exists()
 

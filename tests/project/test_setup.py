@@ -148,7 +148,7 @@ def test_it_waits_while_another_apt_is_at_work(
         assert "another apt is at work" in process.stderr.readline()
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=seconds)
-    assert process.wait(timeout=120) == 0, process.stderr.read()
+    assert process.wait(timeout=600) == 0, process.stderr.read()
 
 
 def test_a_repository_that_is_out_of_order_is_not_in_the_way(tmp_path: Path, need: Callable[..., str]) -> None:

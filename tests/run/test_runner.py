@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cut_runs import cut_run
+from waiting import wait_for
 
 
 def trials(run: Path) -> list[str]:
@@ -26,14 +27,6 @@ def start(write_study, run: Path, environment, **study) -> subprocess.Popen[str]
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def wait_for(condition, what: str) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    pytest.fail(f"no {what} within 30 s")
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ name = "gates"
 {contenders}
 [machine]
 kind = "qemu"
+boot_deadline = 900
 priority = "normal"
 cpus = 1 # with two, QEMU 7.2 may crash a guest that patches its own code (docs/schedulers.md)
 memory = "1G"

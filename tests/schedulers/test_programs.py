@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.core.cache import Cache
@@ -149,11 +150,7 @@ def test_nothing_outlives_a_driver_that_was_killed(name: str, words: list[str]) 
     pids = children.read_text().split()
     running.kill()
     running.wait()
-    for _ in range(500):
-        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
-            return
-        time.sleep(0.01)
-    pytest.fail("its processes go on")
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "end of its processes")
 
 
 @needs_root

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from kduel.core.editions import EDITION
 from kduel.core.errors import HostError, InputError
@@ -173,13 +174,13 @@ def test_a_second_runner_is_turned_away(tmp_path: Path):
         with pytest.raises(InputError, match="another kduel"), run.hold():
             pass
         other.kill()
-    for _ in range(100):
-        try:
-            with run.hold():
-                return
-        except InputError:
-            time.sleep(0.05)
-    pytest.fail("the lock outlived its holder")
+
+    def is_free() -> bool:
+        with contextlib.suppress(InputError), run.hold():
+            return True
+        return False
+
+    wait_for(is_free, "end of the lock with its holder")
 
 
 def test_a_file_is_old_or_new_and_nothing_stays_beside_it(tmp_path: Path):
@@ -191,6 +192,23 @@ def test_a_file_is_old_or_new_and_nothing_stays_beside_it(tmp_path: Path):
     write_whole(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_has_its_name_only_once_its_data_are_on_the_disk_and_the_name_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Without the first sync a power cut leaves an empty file, without the second the old one."""
+    path, seen = tmp_path / "results.json", []
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        what = Path(f"/proc/self/fd/{handle}").readlink()
+        seen.append(("directory" if what == tmp_path else what.read_bytes(), path.exists()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_whole(path, b"new")
+    assert seen == [(b"new", False), ("directory", True)]
 
 
 def test_a_full_disk_is_told_and_loses_nothing():

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ class Cluster:
         self.directory = directory
 
     def script(self, *words: str) -> None:
-        subprocess.run([SCRIPT, words[0], self.directory, *words[1:]], check=True, timeout=120)
+        subprocess.run([SCRIPT, words[0], self.directory, *words[1:]], check=True, timeout=600)
 
     def pid(self, name: str) -> int:
         return int((self.directory / "run" / f"{name}.pid").read_text())
@@ -56,7 +57,14 @@ class Cluster:
         return (self.directory / "state" / "job_state").stat().st_mtime_ns
 
     def ask(self, *words: str) -> str:
-        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout
+
+    def await_no_job(self) -> None:
+        """Wait until the last job has ended: the end of one takes its time, even where nothing waits for it."""
+        end = time.monotonic() + 600
+        while left := self.ask("squeue", "-h"):
+            assert time.monotonic() < end, f"{left}\n{self.log('slurmctld')[-3000:]}"
+            time.sleep(0.5)
 
     def log(self, name: str) -> str:
         return (self.directory / "log" / f"{name}.log").read_text(errors="replace")

@@ -152,10 +152,6 @@ class Rebooted:
         """Wait until Slurm can use every node."""
         self.await_that(lambda: set(self.states().values()) == {"idle"})
 
-    def await_no_job(self) -> None:
-        """Wait until the last job has ended: a cancelled one takes its time."""
-        self.await_that(lambda: not self.cluster.ask("squeue", "-h"))
-
     def await_that(self, condition: Callable[[], bool]) -> None:
         end = time.monotonic() + UP
         while not condition():

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from kduel.core.supervised_process import session_processes
 from kduel.kernels.compile.make import Unbuildable, log_command
@@ -40,13 +39,6 @@ ShellMeasurement(place, place, "make", ("a", "b"), 600).run(place, "a")
 }
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
 def inside(place: Path) -> dict[int, str]:
     """The command lines of the processes that work in a directory, by process id."""
     found = {}
@@ -70,11 +62,11 @@ def test_nothing_outlives_a_kduel_that_was_killed(tmp_path: Path, started: str, 
         stderr=subprocess.DEVNULL, cwd=SOURCE,
     )  # fmt: skip
     try:
-        until((tmp_path / "begun").exists, "it does not begin")
+        wait_for((tmp_path / "begun").exists, "begin")
         assert any("sleep 600" in line for line in inside(tmp_path).values())
         kduel.send_signal(number)
-        assert kduel.wait(30) != 0
-        until(lambda: not inside(tmp_path), f"still there: {inside(tmp_path)}")
+        assert kduel.wait(600) != 0
+        wait_for(lambda: not inside(tmp_path), "end of all processes")
     finally:
         kduel.kill()
         for pid in inside(tmp_path):

@@ -247,12 +247,12 @@ def boot(place: str, into: Path) -> Outcome:
     machine = PLUGIN.prepare(
         PLUGIN.read_settings({"place": place}), [arm], Needs(), cache=Cache(), progress=Progress()
     )
-    parts = [ScriptStep(label="look", script="cat /proc/mounts; echo x >$KDUEL_SCRATCH/x", timeout=50)]
+    parts = [ScriptStep(label="look", script="cat /proc/mounts; echo x >$KDUEL_SCRATCH/x", timeout=300)]
     script = compose(parts, settle=Settle(mode="fixed", seconds=0))
     into.mkdir()
     (into / "guest.sh").write_text(script)
     try:
-        return machine.boot(Trial(id="t", arm=arm, script=script, deadline=300, into=into))
+        return machine.boot(Trial(id="t", arm=arm, script=script, deadline=900, into=into))
     finally:
         machine.close()
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_fleet_runs import is_whole, records, wait_for
+from test_fleet_runs import is_whole, records
+from waiting import wait_for
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
@@ -39,7 +40,7 @@ def test_a_run_on_hosts_of_which_one_is_cut_off_for_a_while(kduel, start, write_
         cable.touch()
         wait_for(lambda: len(records(run)) >= 6 or controller.poll() is not None, "trials of the others")
         cable.unlink()
-        _, said = controller.communicate(timeout=200)
+        _, said = controller.communicate(timeout=600)
     assert controller.returncode == 0, said
     assert "h2: " in said and "It is tried again" in said and "is lost" not in said
     is_whole(run, 9)

@@ -101,4 +101,4 @@ def test_the_nodes_of_a_cluster_count_what_one_worker_does(
     assert counted(study, tmp_path / "run", f"slurm:nodes={NODES},exclusive=false,poll=0.5") == by_one
     trials = {f"n{number}": 2 * BLOCKS // NODES for number in range(1, NODES + 1)}
     assert Counter(one["member"] for one in records(tmp_path / "run")) == trials
-    assert cluster.ask("squeue", "-h") == ""
+    cluster.await_no_job()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from processes import command_lines
+from waiting import wait_for
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
@@ -28,19 +29,6 @@ def records(run: Path) -> list[dict[str, Any]]:
 def workers(run: Path) -> list[int]:
     """Worker processes of a run."""
     return [pid for pid, words in command_lines().items() if b"\0worker\0" in words and os.fsencode(run) in words]
-
-
-def wait_for(condition: Any, what: str) -> None:
-    """Until it holds. What takes long to find out, as with Slurm's programs, is asked less often: a fifth of a CPU at most."""
-    end = time.monotonic() + 600
-    while True:
-        began = time.monotonic()
-        if condition():
-            return
-        now = time.monotonic()
-        if now > end:
-            pytest.fail(f"no {what} within 10 minutes")
-        time.sleep(min(max(0.02, 4 * (now - began)), 2.0))
 
 
 def is_whole(run: Path, blocks: int) -> None:

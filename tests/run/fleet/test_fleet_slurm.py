@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from loopback import Cluster, started
-from test_fleet_runs import is_whole, records, wait_for, workers
+from test_fleet_runs import is_whole, records, workers
+from waiting import wait_for
 
 NODES = 3
 FLEET = f"slurm:nodes={NODES},poll=0.5"
@@ -81,7 +82,7 @@ def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
     is_whole(run, 9)
     assert seen <= {record["id"] for record in records(run)}
     assert "nothing changed afterwards" in kduel("verify", run).stdout
-    assert shared.ask("squeue", "-h", "-o", "%j") == ""
+    shared.await_no_job()
 
 
 @pytest.mark.slow
@@ -103,7 +104,8 @@ def test_a_node_that_fails_and_one_that_cannot_start_a_job(start, write_study, t
     is_whole(run, 6)
     assert "Slurm could not start job" in said and "on n2, and holds it (launch failed requeued held)" in said
     assert "n1: " not in said, "Slurm itself repeats the job of a node that failed"
-    assert "is lost" not in said and shared.ask("squeue", "-h") == ""
+    assert "is lost" not in said
+    shared.await_no_job()
 
 
 @pytest.mark.slow
@@ -116,7 +118,7 @@ def test_jobs_are_cancelled_when_the_run_is_interrupted(start, write_study, tmp_
         controller.send_signal(signal.SIGINT)
         controller.communicate(timeout=600)
     assert controller.returncode == 130
-    assert shared.ask("squeue", "-h", "-o", "%j") == ""
+    shared.await_no_job()
 
 
 @pytest.mark.slow

@@ -50,9 +50,22 @@ def test_a_job_that_slurm_could_not_start_is_a_failure_and_leaves_the_queue(flee
     assert not own.beat("n1", tmp_path).failed, "it is told once"
 
 
-def test_while_another_block_runs_there_the_node_is_at_work(fleet, tmp_path: Path):
-    own, asked = fleet(ARRAY + "kduel-r-n1|RUNNING|17|None\n")
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETING"])
+def test_while_another_block_runs_there_or_ends_the_node_is_at_work(fleet, tmp_path: Path, state: str):
+    own, asked = fleet(ARRAY + f"kduel-r-n1|{state}|17|None\n")
     assert own.beat("n1", tmp_path).working and all(words[0] != "scancel" for words in asked.words)
+
+
+def test_the_next_job_of_a_node_waits_until_the_one_before_has_ended(monkeypatch: pytest.MonkeyPatch):
+    """Slurm would find the constraints of one that is submitted earlier bad, and look at it again a minute later."""
+    states = ["IDLE+COMPLETING", "IDLE+DRAIN", "MIXED+COMPLETING", "IDLE"]
+    shown = [
+        f"NodeName=n1 Arch=x86_64 State={state} Partitions=guests \nNodeName=n2 State=IDLE+COMPLETING"
+        for state in states
+    ]
+    monkeypatch.setattr(cluster, "slurm", lambda *_: shown.pop(0))
+    trial.await_service(trial.NodeSettings(node="n1", poll=0.1))
+    assert shown == []
 
 
 @pytest.mark.parametrize(("reason", "who"), [("JobHeldUser", "its user"), ("JobHeldAdmin", "an administrator")])

@@ -80,7 +80,7 @@ def test_slurm_reboots_two_machines_into_two_kernels(start, kduel, write, nodes:
     assert re.search("undecided|faster|slower|equivalent", out), out
     assert "nothing changed afterwards" in kduel("verify", run).stdout
     # Nothing of it is left: no job, no choice of a kernel, no file.
-    nodes.await_no_job()
+    nodes.cluster.await_no_job()
     for machine in nodes.machines.values():
         left = machine.ssh("cat /boot/grub/grubenv; ls /var/tmp /var/lib /tmp; ps -e -o args")
         assert not re.search("next_entry=.", left) and "kduel" not in left, left
@@ -106,6 +106,6 @@ def test_a_machine_that_never_returns_is_told_and_the_other_goes_on(start, write
     ends = {(one["member"], one["status"]) for one in records(run)}
     assert ends == {("n1", "ok"), ("n2", "void")}, err
     assert f"no-return: Slurm did not bring n2 up within {deadline} s" in err and "no-node: n2 is " in err
-    nodes.await_no_job()
+    nodes.cluster.await_no_job()
     gone.switch_on()
     nodes.await_idle()

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_fleet_runs import wait_for, workers
+from test_fleet_runs import workers
+from waiting import wait_for
 
 from kduel.cli.status import MachineStatus, time_left
 from kduel.core.text import plural

@@ -17,6 +17,7 @@ STUDY = """
 name = "profiled"
 [machine]
 kind = "qemu"
+boot_deadline = 900
 cpus = 1
 [settle]
 mode = "fixed"
