@@ -49,6 +49,20 @@ def carried_out(kduel, write_study, run: Path, commands: list[str]):
     return done, [json.loads(path.read_text()) for path in sorted(run.glob("trials/*/trial.json"))]
 
 
+def test_a_step_that_failed_gives_no_value_though_its_output_has_one(tmp_path: Path) -> None:
+    chosen = benchmark("command")
+    metric = {"name": "x", "unit": "1", "better": "none", "regex": "x=([0-9]+)"}
+    parameters = chosen.read_parameters({"command": "true", "metrics": [metric]})
+    (tmp_path / "stdout").write_text("x=7\n")
+    (tmp_path / "stderr").write_text("first\nout of memory\n")
+    (tmp_path / "exit.json").write_text('{"status": 0}')
+    assert parse_step(tmp_path, chosen, parameters) == {"x": 7}
+    for status in (1, 124, 255):
+        (tmp_path / "exit.json").write_text(f'{{"status": {status}}}')
+        with pytest.raises(ParseError, match=f"it ended with status {status}: out of memory"):
+            parse_step(tmp_path, chosen, parameters)
+
+
 @pytest.mark.slow
 def test_what_cannot_be_read_gives_no_value_and_all_else_does(kduel, write_study, tmp_path):
     attacks = [f"(cd {OUT}/??-letters-{victim}; {attack})" for victim, attack in LOST.items()]

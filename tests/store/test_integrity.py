@@ -16,7 +16,7 @@ import pytest
 from kduel.core.errors import InputError
 from kduel.judge.evaluate import judge_run
 from kduel.store.documents import FleetRecord, Lock, TrialRecord, study_of
-from kduel.store.integrity import checked_plan, examine, measured_late, missing, trials_of
+from kduel.store.integrity import checked_plan, examine, follows, measured_late, missing, trials_of
 from kduel.store.manifest import NAME, changes, run_digests, write_manifest
 from kduel.store.rundir import RESULTS, RunDir
 from kduel.study.plan import make_plan
@@ -48,6 +48,20 @@ def test_a_boot_that_was_made_again_is_checked(run: RunDir):
     shutil.copytree(trial, copy)
     integrity = examine(run, lock, trials_of(run, lock))
     assert (integrity.checked, integrity.changes) == (3, [])
+
+
+def test_steps_are_left_out_on_an_exact_machine_alone_and_not_in_its_first_block(run: RunDir):
+    """All that later blocks leave out rests on what the first one counted."""
+    lock = run.lock()
+    planned = {trial.id: trial for trial in checked_plan(run, lock)}
+    record = run.records()[0]
+    assert record.block == 1 and len(record.steps) > 1 and follows(record, planned[record.id], exact=True)
+    for steps in ([], record.steps[:1], record.steps[::-1]):
+        assert not follows(msgspec.structs.replace(record, steps=steps), planned[record.id], exact=True)
+    later, plan = (msgspec.structs.replace(one, block=2) for one in (record, planned[record.id]))
+    for steps, fits in (([], True), (record.steps[1:], True), (record.steps[::-1], False)):
+        assert follows(msgspec.structs.replace(later, steps=steps), plan, exact=True) == fits
+    assert not follows(msgspec.structs.replace(later, steps=[]), plan, exact=False)
 
 
 @pytest.mark.parametrize("change", ["changed", "missing", "added"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.analysis.campaigns.steps import FEWEST, change_points
+from kduel.analysis.campaigns.steps import FEWEST, change_points, prune_cuts
 
 
 def test_a_planted_step_is_found_at_its_place() -> None:
@@ -73,6 +73,21 @@ def test_what_the_values_own_errors_explain_is_no_change() -> None:
     values = [100.0, 100.1, 99.9, 103.0, 103.1, 102.9]
     assert [step.index for step in change_points(values, errors=[0.1] * 6)] == [3]
     assert change_points(values, errors=[2.0] * 6) == []
+
+
+def test_the_cut_whose_sides_do_not_differ_is_the_one_that_goes() -> None:
+    rng = np.random.default_rng(8)
+    values = np.concatenate([rng.normal(level, 1, 12) for level in (0, 10, 10, 0)])
+    assert prune_cuts(values, np.zeros(values.size), [12, 24, 36], 0.01) == [12, 36]
+
+
+def test_of_two_cuts_that_hide_each_other_the_stronger_stays() -> None:
+    """Between them the stretch is too short for either to differ; once the weaker is gone the other does."""
+    rng = np.random.default_rng(9)
+    values = np.concatenate([rng.normal(0, 1, 10), rng.normal(3, 1, 3), rng.normal(10, 1, 10)])
+    assert prune_cuts(values, np.zeros(values.size), [10, 13], 1e-9) == []
+    values = np.concatenate([rng.normal(0, 1, 20), rng.normal(10, 1, 20)])
+    assert prune_cuts(values, np.zeros(values.size), [18, 20, 22], 0.01) == [20]
 
 
 @settings(max_examples=30, deadline=None)

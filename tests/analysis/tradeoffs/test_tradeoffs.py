@@ -193,6 +193,16 @@ def test_nobody_is_beaten_without_verdicts() -> None:
     assert "Verdicts are missing" in view.statements[-1]
 
 
+def test_nobody_is_beaten_while_one_scale_is_undecided() -> None:
+    found = made(THREE)
+    for metric in found.metrics:
+        if (metric.benchmark, metric.contender) == ("cyclictest-idle-1t", "worse"):
+            metric.verdict = "undecided"
+    view = front(found)
+    assert view is not None
+    assert view.beaten == {"worse": ["tuned"]} and view.undecided, "against stock a verdict is missing"
+
+
 def test_one_that_beats_all_is_named() -> None:
     view = front(made({"a": {}, "b": {"power": -10, "sysbench-cpu-1t": 5, "cyclictest-idle-1t": -9}}))
     assert view is not None and view.statements[-1].startswith("b beats every other")

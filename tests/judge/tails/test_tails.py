@@ -14,6 +14,7 @@ from examples import simulated
 from made_runs import make_run
 from msgspec import structs
 from scipy.stats import genpareto
+from scipy.stats import t as student
 from tail_boots import SHAPES, STEP, boot_of, draw_boots
 
 from kduel.benchmarks import ParseError
@@ -78,6 +79,27 @@ def test_intervals_cover_the_true_values_and_end_where_the_data_do(name: str) ->
     # 94 % less three standard errors.
     assert hits.pop("level") >= 5
     assert min(hits.values()) >= 33, hits
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_the_interval_of_equal_boots_is_the_binomial_one_at_the_level_for_skewness(level: float) -> None:
+    boots, samples, share = 400, 5000, 0.1
+    mean, low, high = share_interval(np.full((boots, 1), share), np.full(boots, float(samples)), level)
+    error = math.sqrt(share * (1 - share) / (boots * samples))
+    assert mean[0] == pytest.approx(share)
+    for end in (low[0] - share, high[0] - share):
+        assert abs(end) / error == pytest.approx(student.ppf(1 - level / 4, boots - 1), rel=0.01)
+
+
+def test_the_interval_of_a_return_level_has_half_the_level_on_each_side() -> None:
+    boots = exponential(np.random.default_rng(3))
+    widths = {}
+    for level in (0.05, 0.1):
+        fitted = return_level(boots, 1e-4, level)
+        assert not isinstance(fitted, str)
+        widths[level] = math.log(fitted.high / fitted.low)
+    expected = student.ppf(1 - 0.05 / 4, len(boots) - 1) / student.ppf(1 - 0.1 / 4, len(boots) - 1)
+    assert widths[0.05] / widths[0.1] == pytest.approx(expected)
 
 
 @pytest.mark.slow

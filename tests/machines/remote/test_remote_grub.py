@@ -66,6 +66,19 @@ def test_entries_are_found_with_their_submenu() -> None:
     assert len(entries(CONFIG)) == 4
 
 
+def test_an_entry_for_repairs_is_not_booted_whatever_its_title() -> None:
+    release = "6.1.0-50-amd64"
+    renamed = CONFIG.replace(" (recovery mode)", " (in single user mode)")
+    assert entry_of(renamed, release).cmdline == "root=UUID=1b2c ro  quiet"
+    titled = CONFIG.replace(" ro single", " ro nomodeset")
+    assert entry_of(titled, release).cmdline == "root=UUID=1b2c ro  quiet"
+    alone = renamed.replace(
+        f"vmlinuz-{release} root=UUID=1b2c ro  quiet", f"vmlinuz-{release} root=UUID=1b2c ro single"
+    )
+    with pytest.raises(HostError, match="has no entry that boots"):
+        entry_of(alone, release)
+
+
 def test_a_kernel_without_an_entry_is_told_with_those_there_are() -> None:
     with pytest.raises(HostError, match=r"boots 5\.10; it has 6\.12\.9\+deb12-amd64, 6\.1\.0-50-amd64"):
         entry_of(CONFIG, "5.10")
