@@ -266,3 +266,20 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
         progress.info = said.append
         assert probe.choose_accelerator("auto", kernel.image, root.busybox, own, progress) == "tcg"
         assert "emulator" in said[0]
+
+
+@pytest.mark.guest
+def test_a_guest_sees_the_topology_that_was_asked_for(boot):
+    outcome, into = boot("true", topology="server", memory="1G")
+    good(outcome)
+    seen = read_environment(into / "environment")
+    assert seen["cpus"] == 16
+    assert seen["topology"]["llc"] == ["0-3", "4-7", "8-11", "12-15"]
+    assert seen["topology"]["domains"][0] == "0: 2 4 8 16"
+    assert boot.machine.max_wait_pct is None and boot.machine.behaviour_only
+
+
+@pytest.mark.guest
+def test_a_guest_with_another_topology_is_void(boot):
+    outcome, _ = boot("true", topology="smt", cmdline="numa=off nosmt=force")
+    assert outcome.void == "wrong-machine"

@@ -41,7 +41,7 @@ class Made:
 
     exact = reboots = True
     timing_warning = ""
-    emulated = False
+    emulated = behaviour_only = False
 
 
 class Kind:
@@ -124,10 +124,29 @@ def test_times_by_a_clock_that_counts_instructions_are_called_virtual(
     assert ('mode = "exact"' in made.timing_warning) == warned
 
 
+def test_times_decide_nothing_where_a_guest_has_more_cpus_than_its_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = STUDY.replace('kernel = ["one", "two", "broken"]', 'kernel = "two"').format(words='"word=1"')
+    text += '\n[[benchmark]]\nuse = "kload"\nprimary = ["wall", "involuntary_switches"]\n'
+    study = assemble(parse_study(text, "study"), text, "study", machine="qemu")
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
+    for behaviour_only in (False, True):
+        machine = Made()
+        machine.behaviour_only = behaviour_only
+        monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, made=machine, **__: made)
+        ready = prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+        primary = {step.benchmark: step.primary for step in ready.study.steps}
+        expected = [] if behaviour_only else ["wall"]
+        assert primary["kload"] == [*expected, "involuntary_switches"]
+
+
 def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For the timed part and for the exact one: an archive may have changed between two looks."""
     fake = Kind()
-    machine = SimpleNamespace(reboots=True, emulated=False, timing_warning="", close=lambda: None)
+    machine = SimpleNamespace(
+        reboots=True, emulated=False, behaviour_only=False, timing_warning="", close=lambda: None
+    )
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
     prepared = []

@@ -13,6 +13,7 @@ from typing import Any
 from kduel.core.regular_files import open_regular
 from kduel.core.untrusted import read, whole_number
 from kduel.guest.conditions import read_conditions
+from kduel.guest.topology import is_of_topology, read_topology
 
 _LIMIT = 4 << 20
 _OPTION = re.compile(r"CONFIG_(\w+)=(.*)$|# CONFIG_(\w+) is not set$")
@@ -37,7 +38,7 @@ def read_environment(directory: Path) -> dict[str, Any]:
 
     Keys: release, architecture, uname, cmdline, clocksource, clocksource_end, clocksources (list), cpus (int),
     cpu_model, cpu_flags (list), memory_kib (int), config, mitigations, sysctl, packages (each str to str), preempt,
-    settings (other files of /sys, by path), conditions and temperatures (of a real
+    settings (other files of /sys, by path), topology (see kduel.guest.topology), conditions and temperatures (of a real
     machine: see kduel.guest.conditions).
     """
     found: dict[str, Any] = {}
@@ -71,12 +72,16 @@ def read_environment(directory: Path) -> dict[str, Any]:
         },
         "packages": dict(packages),
         "preempt": preempt,
+        "topology": read_topology(files),
         "conditions": {key: value for key, value in conditions.items() if not _MOVING.match(key)},
         "temperatures": {key: value for key, value in conditions.items() if _MOVING.match(key)},
         "settings": {
             path: text
             for path, text in files.items()
-            if path.startswith("/sys/") and "/vulnerabilities/" not in path and "/clocksource" not in path
+            if path.startswith("/sys/")
+            and "/vulnerabilities/" not in path
+            and "/clocksource" not in path
+            and not is_of_topology(path)
         },
     }
     return found | {key: value for key, value in tables.items() if value}

@@ -45,6 +45,26 @@ tell() { [ -z "${KDUEL_CONSOLE:-}" ] || echo "kduel: $*" >"$KDUEL_CONSOLE"; }
 
 clock=/sys/devices/system/clocksource/clocksource0
 
+# Masks of each CPU's scheduler domains, as /kduel.domains:CPU MASK... A kernel since 6.15 has a name before the mask.
+capture_domains() {
+    cpu='' masks=''
+    while read -r word first second _; do
+        case $word in
+            cpu[0-9]*)
+                [ -z "$cpu" ] || echo "/kduel.domains:${cpu#cpu}$masks"
+                cpu=$word masks=''
+                ;;
+            domain[0-9]*)
+                case $first in
+                    *[!0-9a-f,]*) masks="$masks $second" ;;
+                    *) masks="$masks $first" ;;
+                esac
+                ;;
+        esac
+    done </proc/schedstat
+    [ -z "$cpu" ] || echo "/kduel.domains:${cpu#cpu}$masks"
+}
+
 # Raw facts about this boot, as PATH:LINE of many files. What is not there leaves nothing: nothing is made up.
 capture_environment() {
     uname -a >"$OUT/environment/uname"
@@ -61,7 +81,11 @@ capture_environment() {
         /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \
         /sys/kernel/mm/lru_gen/enabled /sys/kernel/mm/ksm/run /sys/block/*/queue/scheduler \
         /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/class/dmi/id/bios_version \
+        /sys/devices/system/cpu/cpu*/topology/thread_siblings_list \
+        /sys/devices/system/cpu/cpu*/topology/core_siblings_list \
+        /sys/devices/system/cpu/cpu*/cache/index3/shared_cpu_list /sys/devices/system/node/node*/cpulist \
         >"$OUT/environment/files" 2>/dev/null
+    capture_domains >>"$OUT/environment/files" 2>/dev/null
     for config in /proc/config.gz "/boot/config-$release.gz"; do
         [ -r "$config" ] && cp "$config" "$OUT/environment/config.gz" && break
     done

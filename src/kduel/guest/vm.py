@@ -8,6 +8,7 @@ from typing import Self
 from msgspec import Struct, structs
 
 from kduel.guest.confine import SANDBOX, Handles
+from kduel.guest.topology import Topology
 
 RESULTS_PORT = "kduel.results"
 ROOT_SERIAL = "kduel-root"
@@ -48,6 +49,8 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
     accelerator: str
     """`kvm` or `tcg`."""
     cpus: int
+    topology: Topology | None = None
+    """None: so many packages of one CPU each."""
     memory_mib: int
     kernel: Path
     initrd: Path
@@ -63,6 +66,13 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
         """The row of BOARDS for the architecture."""
         return PLATFORMS[self.architecture]
 
+    @property
+    def processor(self) -> str:
+        """QEMU's CPU model. The emulated one has AMD's name without AMD's leaves for threads and caches; with Intel's name
+        every kernel reads both (and takes Intel's mitigations for its own)."""
+        model = self.board.processor[self.accelerator]
+        return f"{model},vendor=GenuineIntel" if self.topology and self.accelerator == "tcg" else model
+
     def with_open_files(self, given: Handles) -> Self:
         """Copy of the machine with its files as QEMU is handed them. Raises HostError."""
         root = given.reading(self.root) if self.root else None
@@ -75,8 +85,9 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
             board.binary,
             *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", *SANDBOX),
             *("-machine", f"{board.machine},accel={self.accelerator}"),
-            *("-cpu", board.processor[self.accelerator]),
-            *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
+            *("-cpu", self.processor),
+            *(self.topology.argv(self.memory_mib) if self.topology else ("-smp", str(self.cpus))),
+            *("-m", f"{self.memory_mib}M"),
             *("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append", self.cmdline),
             *("-chardev", f"{chardev(wiring.console, 'console')}", "-serial", "chardev:console"),
             *("-device", "virtio-serial-pci", "-chardev", chardev(wiring.results, "results")),

@@ -102,6 +102,8 @@ class Machine(ABC):
     """What a reader must know of timings from here, in plain words (an emulator, say); empty if nothing."""
     emulated: bool = False
     """Whether an emulator runs its instructions, so that times have a cost model and a spread of their own."""
+    behaviour_only: bool = False
+    """True if times decide nothing here: a guest has more CPUs than its host."""
     reboots: bool = True
     """True if `boot` brings a fresh boot. Where not, contenders share the one that is there: the study must say so by
     the unit "load"."""

@@ -22,6 +22,7 @@ from kduel.guest.initramfs import Base
 from kduel.guest.launch import Run, Side, card_words, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes
+from kduel.guest.topology import settle_cpus
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
@@ -72,6 +73,7 @@ class InQemu(GuestMachine):
             architecture=arm.kernel.architecture,
             accelerator=self.accelerator,
             cpus=self.settings.cpus,
+            topology=self.settings.planned_topology,
             memory_mib=mebibytes(self.settings.memory, "memory"),
             kernel=self.images[arm.kernel.sha256],
             initrd=initrd,
@@ -184,11 +186,15 @@ class QemuMachine(InQemu):
         self.pin = host_cpus(settings.cpus)
         self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.emulated = accelerator == "tcg"
+        if settings.topology and not self.pin:
+            # More CPUs than the host has: for what a scheduler does, not for how long it takes.
+            self.max_wait_pct, self.behaviour_only = None, True
         self.timing_warning = " ".join(self.warnings())
         self.facts = {
             "accelerator": accelerator,
             "qemu": qemu_version(),
             "cpus": settings.cpus,
+            **({"topology": settings.topology} if settings.topology else {}),
             "memory_mib": mebibytes(settings.memory, "memory"),
             "clocksource": settings.clocksource,
             "pinned": self.pin,
@@ -264,7 +270,7 @@ class Qemu(MachineKind[QemuSettings]):
 
     def read_settings(self, table: dict[str, Any]) -> QemuSettings:
         """Read and check the table, before any kernel is fetched."""
-        settings = super().read_settings(table)
+        settings = super().read_settings(settle_cpus(table, self.name))
         mebibytes(settings.memory, "memory")
         mebibytes(settings.disk, "disk", MOST_DISK)
         mebibytes(settings.peer.memory, "memory of the peer")

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from kduel.benchmarks import Benchmark
 from kduel.benchmarks.support import load
 from kduel.core.cache import Cache
 from kduel.core.editions import EDITION
@@ -206,6 +207,11 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     if chosen.kind.counts and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]
+    if machine.behaviour_only:
+        steps = [
+            structs.replace(step, primary=[name for name in step.primary if name not in times_of(benchmark, given)])
+            for step, benchmark, given in zip(steps, prepared.benchmarks, prepared.parameters, strict=True)
+        ]
     if steps != study.steps:
         study = structs.replace(study, steps=steps)
         prepared = PreparedSteps(steps, study.blocks)
@@ -215,12 +221,12 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
 def has_timings(prepared: PreparedSteps) -> bool:
     """True if a benchmark gives times or rates, and not counts of instructions."""
     steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
-    return any(
-        is_of_time(metric.unit)
-        for chosen, given in steps
-        if not chosen.counts_instructions(given)
-        for metric in chosen.metrics(given)
-    )
+    return any(times_of(chosen, given) for chosen, given in steps if not chosen.counts_instructions(given))
+
+
+def times_of(benchmark: Benchmark[Any], given: Any) -> set[str]:
+    """Names of a benchmark's metrics that are times or rates."""
+    return {metric.name for metric in benchmark.metrics(given) if is_of_time(metric.unit)}
 
 
 def open_run(ready: Ready, path: Path, *, origin: str, seed: int) -> RunDir:

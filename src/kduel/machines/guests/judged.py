@@ -21,6 +21,7 @@ from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Run
 from kduel.guest.size import Size
+from kduel.guest.topology import Topology, parse_topology, why_other_topology
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineSettings, Outcome, Seconds, Trial
 
@@ -38,6 +39,9 @@ class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_
     """The [machine] table of a study with kind = "qemu"."""
 
     cpus: Annotated[int, Meta(ge=1, le=255)] = 2
+    topology: str = ""
+    """Of the CPUs: "2 nodes x 2 llc x 4 cores x 2 threads", or a preset (smt, two-llc, epyc, two-sockets, server). It determines
+    cpus. A trial whose guest sees another one is void."""
     memory: Size = "4096M"
     disk: Size = "8G"
     """The scratch disk, fresh for each trial; sparse on the host."""
@@ -55,6 +59,11 @@ class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_
     suite: str = "bookworm"
     """Of the guest root."""
     peer: PeerSettings = PeerSettings()
+
+    @property
+    def planned_topology(self) -> Topology | None:
+        """The topology that was asked for. Raises InputError."""
+        return parse_topology(self.topology) if self.topology else None
 
 
 class GuestMachine(Machine):
@@ -140,9 +149,12 @@ class GuestMachine(Machine):
         """Properties of the guest that differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
         expected = self.expected_environment(trial.arm)
-        reasons = [gate(read_environment(path), expected) for path in captured] or [
-            "it recorded nothing of its environment"
-        ]
+        planned = self.settings.planned_topology
+        reasons = ["" if captured else "it recorded nothing of its environment"]
+        for environment in map(read_environment, captured):
+            reasons.append(gate(environment, expected))
+            if planned:
+                reasons.append(why_other_topology(environment.get("topology", {}), planned))
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod
@@ -164,7 +176,7 @@ class GuestMachine(Machine):
 
 def settings_of_peer(settings: QemuSettings) -> QemuSettings:
     """The settings of the second guest, all else as the trial's."""
-    return structs.replace(settings, cpus=settings.peer.cpus, memory=settings.peer.memory)
+    return structs.replace(settings, cpus=settings.peer.cpus, topology="", memory=settings.peer.memory)
 
 
 def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:
