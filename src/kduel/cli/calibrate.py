@@ -155,8 +155,10 @@ def choose_rule(
     rule = msgspec.structs.replace(rule, **{name: value for name, value in said.items() if value is not None})
     if max_blocks is not None:
         # A run of a fixed number of blocks has no looks on the way; one with a maximum has the usual ones.
-        rule = Rule(delta_pct=rule.delta_pct, alpha=rule.alpha, max_blocks=max_blocks)
-    return Rule.fixed_blocks(blocks, delta_pct=rule.delta_pct, alpha=rule.alpha) if blocks is not None else rule
+        rule = Rule(delta_pct=rule.delta_pct, alpha=rule.alpha, max_blocks=max_blocks, in_turns=rule.in_turns)
+    if blocks is None:
+        return rule
+    return Rule.fixed_blocks(blocks, delta_pct=rule.delta_pct, alpha=rule.alpha, in_turns=rule.in_turns)
 
 
 def read_rule(path: Path) -> Rule:

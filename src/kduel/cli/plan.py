@@ -161,7 +161,8 @@ def adjust_rule(own: Rule, measured: int) -> Rule:
     """The rule of a coming run: the present edition, with interim analyses as usual."""
     from kduel.judge.verdict.rule import Rule
 
-    return Rule(delta_pct=own.delta_pct, alpha=own.alpha, max_blocks=max(own.max_blocks, Rule().max_blocks, measured))
+    most = max(own.max_blocks, Rule().max_blocks, measured)
+    return Rule(delta_pct=own.delta_pct, alpha=own.alpha, max_blocks=most, in_turns=own.in_turns)
 
 
 def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:

@@ -179,6 +179,11 @@ class StudyResult(Struct, kw_only=True):
     parts: list[PartResult] = field(default_factory=list)
     """Of a merged run: the runs that it is made of."""
 
+    @property
+    def in_turns(self) -> bool:
+        """True if the guests of a block were alive at once."""
+        return isinstance(self.turns, int)
+
 
 class Results(Struct, kw_only=True):
     """A run, judged."""

@@ -250,7 +250,7 @@ class Comparison:
     @cached_property
     def regressors(self) -> list[Floats]:
         """By complete pair: what enters the interval next to the difference; NaN where it is missing."""
-        if self.rule.adjust_from is None:
+        if self.rule.adjusts_from is None:
             return []
         return [self.order, *(self.gaps(self.table.covariates.get(name, {})) for name in self.rule.covariates)]
 

@@ -15,7 +15,7 @@ from kduel.judge.verdict.looks import NEVER, repeated_interval
 from kduel.judge.verdict.result import Assessment, write
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import blocks_more
-from kduel.judge.verdict.voids import forbidden_by_missing
+from kduel.judge.verdict.voids import forbidden_by_missing, forbidden_by_turns
 
 
 def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
@@ -96,7 +96,7 @@ def call_verdict(c: Comparison, finding: Assessment, side: int, blocks: int) -> 
     """The finding with the verdict that its interval shows after so many blocks, unless missing trials forbid it."""
     if side == UNDECIDED:
         return finding
-    if withheld := forbidden_by_missing(c, side):
+    if withheld := forbidden_by_turns(c.table, c.rule) or forbidden_by_missing(c, side):
         return finding._replace(withheld=withheld, more=None)
     shown = verdict(finding.scale, side, c.table.metric.better)
     return finding._replace(verdict=shown, decided_at=blocks, more=None)

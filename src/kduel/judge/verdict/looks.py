@@ -52,7 +52,7 @@ def orders_vary(order: Floats, pairs: Sequence[int], rule: Rule) -> NDArray[np.b
     """By look: whether arms and places are not confounded. They are while `order` (how many places the contender
     came after the baseline; NaN where that is not known) has had one value only: there is no verdict then. A value of 0
     means that both arms have the same places in every block."""
-    if rule.adjust_from is None:
+    if rule.adjusts_from is None:
         return np.ones((*order.shape[:-1], len(pairs)), dtype=bool)
     vary: NDArray[np.bool_] = ~is_constant(order, pairs) | (order[..., :1] == 0)
     return vary

@@ -64,6 +64,9 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Names of the host's figures, measured with each trial, that enter the interval; declared before the run."""
     scope: Scope = "these"
     """What verdicts are about where several machines measured."""
+    in_turns: bool = False
+    """Whether a block's contenders ran at the same time, in turns: place and other work are the same for all of them, and
+    never enter the interval; nor is there a verdict on what they share (docs/turns.md)."""
 
     def __post_init__(self) -> None:
         if not 0 < self.delta_pct <= 100:
@@ -81,9 +84,9 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def adjusts_from(self) -> int | None:
-        """`adjust_from`, or the maximum of a shorter run, if that is `adjust_at_last_from` or more: its last look has so much of
+        """`adjust_from`, or the maximum of a shorter run; None for never, if that is `adjust_at_last_from` or more: its last look has so much of
         alpha that an order of six to one would make an effect of the place look like one of the kernel."""
-        if self.adjust_from is None:
+        if self.adjust_from is None or self.in_turns:
             return None
         return min(self.adjust_from, max(self.adjust_at_last_from, self.max_blocks))
 
@@ -132,6 +135,7 @@ def planned_rule(study: StudyResult) -> Rule:
         "alpha": study.alpha,
         "covariates": tuple(study.covariates),
         "scope": study.machines,
+        "in_turns": study.in_turns,
     }
     if study.fixed is not None:
         return Rule.fixed_blocks(study.fixed, **given)

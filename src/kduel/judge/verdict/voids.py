@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kduel.core.experiment import Aspect
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN
 from kduel.judge.verdict.comparison import Comparison
+from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
 
+COMMON = frozenset[Aspect](("power", "idle-power", "energy", "efficiency", "clock", "temperature"))
+"""Aspects that contenders in turns have in common: one processor serves them all, and is warm from each of them."""
 LEVEL = 0.05
 ALL_OF_ONE_ARM = 2
 """So many missing values, all of one arm, count as dependent: Fisher's test needs five of twenty blocks to see it."""
@@ -61,6 +65,13 @@ def forbidden_by_missing(c: Comparison, side: int) -> str:
     first = missing(c.table, c.baseline, c.before, c.blocks)
     counts = first, missing(c.table, c.contender, c.after, c.blocks)
     return forbidden(c.table, c.contender, counts, side, c.blocks)
+
+
+def forbidden_by_turns(table: Samples, rule: Rule) -> str:
+    """Reason why there is no verdict on what contenders in turns share; else empty."""
+    if not rule.in_turns or table.metric.aspect not in COMMON:
+        return ""
+    return "the contenders took turns, so that heat, clock and power are those of all of them"
 
 
 def forbidden(
