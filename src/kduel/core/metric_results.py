@@ -140,7 +140,8 @@ class MetricResult(Struct, kw_only=True):
     below_delta: bool = False
     """Excludes 0 yet lies inside the smallest effect of interest: real, but too small to matter here."""
     decided_at: int | None = None
-    """The number of blocks at the first look that decided; null while undecided."""
+    """The number of blocks at the first look that decided; null while undecided, except where the verdict is `withheld` for what the
+    benchmark sets or for machines that contradict each other: the run ended there."""
     former_verdict: Verdict | None = None
     """For undecided: what an earlier look decided and the last interval does not show any more."""
     former_at: int | None = None
@@ -149,7 +150,7 @@ class MetricResult(Struct, kw_only=True):
     """For undecided: the last interval shows another verdict than that look, so that a new run must tell."""
     withheld: str = ""
     """For undecided: why a verdict that the interval shows is not given (values that are missing, as they depend on the contender, or as
-    they are large)."""
+    they are large; the benchmark's own settings; machines that contradict each other)."""
     confounded: bool = False
     """For undecided: in all complete pairs the contenders had one order, so that order and kernel cannot be distinguished."""
     blocks_more: int | None = None
@@ -192,14 +193,19 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def torn(self) -> bool:
-        """True if there is a verdict, and a machine that would have another one than the others."""
-        return self.decided and self.machines is not None and bool(self.machines.contradicting)
+        """True if the verdict was taken back as a machine would have another one than the others."""
+        return self.withheld == CONTRADICTED
 
     @property
     def claimed(self) -> bool:
-        """True if the verdict may be said of the kernels without more: there is one, the benchmark did not set the metric, and no
-        machine contradicts the others. Every label, colour, count and status goes by this."""
-        return self.decided and not self.by_harness and not self.torn
+        """True if the verdict may be said of the kernels: there is one, and it is not withheld. Every label, colour, count and
+        status goes by this."""
+        return self.decided and not self.withheld and not self.by_harness
+
+    @property
+    def settled(self) -> bool:
+        """True if a run need not go on for it: there is a verdict, or one that was taken back."""
+        return self.decided or (self.withheld in (SET_BY_HARNESS, CONTRADICTED) and self.decided_at is not None)
 
     @property
     def depends(self) -> bool:

@@ -46,7 +46,7 @@ def outcome(metrics: list[MetricResult]) -> tuple[str, str]:
     if metrics and all(m.by_harness for m in metrics):
         return "nothing follows", COLOURS["undecided"]
     metrics = [m for m in metrics if not m.by_harness]
-    large = [m for m in metrics if m.claimed and shows_difference(m) and not m.below_delta]
+    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     for kind in ("worse", "better", "neutral"):
         chosen = [m for m in large if side(m) == kind]
         if chosen:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from msgspec import structs
 
 from kduel.core.format import effect_with_interval
-from kduel.core.metric_results import CONTRADICTED, SET_BY_HARNESS, MetricResult
+from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs, headline_of, shows_difference, side
@@ -72,8 +72,8 @@ def test_case(metric: MetricResult) -> ElementTree.Element:
     message = visible(f"{metric.word}: {effect_with_interval(metric)}", 1000)
     if metric.by_harness:
         message = SET_BY_HARNESS
-    elif metric.torn:
-        message = f"{CONTRADICTED}: {message}"
+    elif metric.withheld:
+        message = visible(f"{metric.withheld}: {message}", 1000)
     if not metric.claimed:
         ElementTree.SubElement(case, "skipped", message=message)
     elif shows_difference(metric) and side(metric) == "worse" and not metric.below_delta:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from kduel.core.format import effect_with_interval
-from kduel.core.metric_results import CONTRADICTED, SET_BY_HARNESS, MetricResult
+from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import ContenderResult, Results, first_date
 from kduel.core.text import visible
 from kduel.core.validation import in_utc
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.factors import factor_groups
 from kduel.report.content.reproduce import reproduction
 
 VERSION = {"major": 5, "minor": 0}
@@ -41,8 +43,9 @@ class KcidbFormat(Format):
                 metric,
                 contenders.get(metric.contender) or ContenderResult(name=metric.contender, kernel=""),
                 options.origin,
+                effect,
             )
-            for metric in results.gating
+            for metric, effect in gating_verdicts(results)
         ]
         document = clean_document({"version": VERSION, "tests": tests})
         return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
@@ -51,13 +54,28 @@ class KcidbFormat(Format):
 PLUGIN = KcidbFormat()
 
 
-def test(results: Results, metric: MetricResult, contender: ContenderResult, origin: str) -> dict[str, Any]:
-    """A test of the schema. Nothing in it is null: what is not known is left out."""
-    path = f"kduel.{schema_name(metric.benchmark)}.{schema_name(metric.metric)}"
+def gating_verdicts(results: Results) -> Iterator[tuple[MetricResult, str]]:
+    """The verdicts that decide; of factors each with its effect's name, what it depends on and what it cannot be told from."""
+    groups = factor_groups(results)
+    if not groups:
+        yield from ((metric, "") for metric in results.gating)
+    for found in groups:
+        for one, row in zip(found.effects, found.rows, strict=True):
+            if one.result in results.gating:
+                yield one.result, row.benchmark
+
+
+def test(
+    results: Results, metric: MetricResult, contender: ContenderResult, origin: str, effect: str = ""
+) -> dict[str, Any]:
+    """A test of the schema; `effect` is the name of an effect of factors. Nothing in it is null: what is not known is left out."""
+    path = ".".join(["kduel", *map(schema_name, filter(None, (metric.benchmark, metric.metric, effect)))])
     own = [trial for trial in results.trials if trial.contender == contender.name]
     started = in_utc(first_date(trial.started for trial in own))
     run = results.study.checksum or hashlib.sha256(msgspec.json.encode(results.metrics)).hexdigest()
-    identity = "\0".join((run, metric.baseline, metric.contender, metric.benchmark, metric.metric))
+    identity = "\0".join(
+        (run, metric.baseline, metric.contender, metric.benchmark, metric.metric, *filter(None, [effect]))
+    )
     again = reproduction(results)
     found: dict[str, Any] = {
         "id": f"{origin}:{hashlib.sha256(identity.encode()).hexdigest()}",
@@ -66,9 +84,9 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult, ori
         "path": path,
         "status": status(metric),
         "comment": visible(
-            f"{metric.contender} against {metric.baseline}: "
+            (f"{effect}: " if effect else f"{metric.contender} against {metric.baseline}: ")
             + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}")
-            + f" ({CONTRADICTED})" * (metric.torn and not metric.by_harness),
+            + (f" ({metric.withheld})" if metric.withheld and not metric.by_harness else ""),
             1000,
         ),
         "environment": {

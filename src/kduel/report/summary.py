@@ -89,7 +89,7 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
                 before,
                 after,
                 delta(metric),
-                worth(metric),
+                worth(metric) + (", exploratory" if comparison.primary and metric.role != "primary" else ""),
             )
         )
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
@@ -150,7 +150,7 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
         yield f"The same in both: {list_metrics(same)}{unseen_mode_text(same)}."
     if depending := [m for m in judged if m.depends]:
         yield f"The sign depends on {CONDITIONS}: {list_metrics(depending)}."
-    undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends]
+    undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends and not m.torn]
     if undecided:
         single = all(m.n == 1 for m in undecided)
         why = (
@@ -161,7 +161,7 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
     if missing:
         yield f"Not measurable in both: {list_metrics(missing)}."
     if torn := torn_metrics(judged):
-        yield f"The machines contradict each other in {list_metrics(torn)}: the verdict is of their mean, and of none of them."
+        yield f"The machines contradict each other in {list_metrics(torn)}: there is no verdict for all of them."
     harness = [m for m in metrics if m.by_harness]
     if harness:
         yield f"Nothing about the kernel follows from {list_metrics(harness)}: the benchmark's settings determine these values."

@@ -19,6 +19,7 @@ from kduel.core.errors import KduelError
 from kduel.core.experiment import MachineRecord
 from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
+from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.store.merged import examine, merge, record_of
 
 
@@ -221,12 +222,13 @@ def test_machines_that_contradict_each_other_have_no_verdict_in_common(tmp_path:
     merge([first, second], tmp_path / "c")
     results = judge_run(tmp_path / "c")
     (metric,) = results.metrics
-    assert metric.verdict == "equivalent" and metric.machines is not None
+    assert (metric.verdict, metric.withheld) == ("undecided", "machines contradict each other")
+    assert metric.machines is not None and find_unfinished(results) is None
     assert metric.machines.contradicting == ["rack1", "rack2"]
     assert "contradict each other (rack1, rack2)" in results.headlines[0].text
     for form in ("text", "markdown", "mail", "html"):
         said = " ".join(called("report", tmp_path / "c", "--format", form, "--output", "-").split())
-        assert "contradict each other (rack1, rack2)" in said and "One verdict for all machines" in said
+        assert "contradict each other (rack1, rack2)" in said and "judge each machine by itself" in said
 
 
 @pytest.mark.slow

@@ -229,7 +229,26 @@ def judge_matrix(results: Results, samples: list[Samples], imported: bool) -> li
     if imported:
         from kduel.judge.verdict.unpaired import judge_unpaired
 
-        return judge_unpaired(samples, rule)
-    from kduel.judge.verdict.judge import judge
+        found = judge_unpaired(samples, rule)
+    else:
+        from kduel.judge.verdict.judge import judge
 
-    return judge(samples, rule, exact=results.machine.exact)
+        found = judge(samples, rule, exact=results.machine.exact)
+    withhold_as_in_run(found, results)
+    return found
+
+
+def withhold_as_in_run(found: Sequence[MetricResult], results: Results) -> None:
+    """Take back what the run itself does not say: of a metric that the benchmark sets, and of machines that contradict each other."""
+    from kduel.judge.verdict.withhold import withhold
+
+    own: dict[tuple[str, str], list[MetricResult]] = {}
+    for metric in results.metrics:
+        own.setdefault((metric.benchmark, metric.metric), []).append(metric)
+    for result in found:
+        for metric in own[result.benchmark, result.metric]:
+            if metric.by_harness and not result.by_harness:
+                result.warnings = [*result.warnings, *metric.warnings]
+            if metric.machines and {metric.baseline, metric.contender} & {result.baseline, result.contender}:
+                result.machines = metric.machines if metric.machines.contradicting else result.machines
+        withhold(result)

@@ -55,7 +55,7 @@ def relation(result: MetricResult) -> Relation:
     """A verdict as a relation between contender and baseline."""
     if result.verdict in ("equivalent", "equal"):
         return "same"
-    if result.verdict == "undecided" or result.better == "none":
+    if not result.claimed or result.better == "none":
         return "undecided"
     if result.below_delta:
         return "same"

@@ -55,7 +55,7 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
     depending = [name for name in factors if any(matters(one.result) for one in pairs if one.factors[1] == name)]
     if depending:
         return "; ".join(depends_in_words(main, pair, group, pairs, name, rule) for name in depending)
-    said = compare_in_words(pair, main.result, rule.fewest)
+    said = with_aliases(compare_in_words(pair, main.result, rule.fewest), main)
     together = [one for one in others if len(one.factors) > 2 and matters(one.result)]
     if together:
         named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in together)
@@ -96,7 +96,7 @@ def depends_in_words(
 ) -> str:
     """Sentence on how the comparison depends on a factor, by level where the design tells that it is this factor."""
     shown = [one for one in pairs if one.factors[1] == name and matters(one.result)]
-    average = compare_in_words(pair, main.result, rule.fewest)
+    average = with_aliases(compare_in_words(pair, main.result, rule.fewest), main)
     if aliased := [one for one in shown if one.aliases]:
         named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in aliased)
         return f"{average} on average; this fraction of the design cannot tell which of these it is: {named}"
@@ -115,7 +115,7 @@ def or_aliases(one: EffectResult) -> str:
 
 def is_same(result: MetricResult) -> bool:
     """True where it was shown that there is no difference that matters."""
-    return result.verdict in SAME or (result.decided and result.below_delta)
+    return result.claimed and (result.verdict in SAME or result.below_delta)
 
 
 def agree(interactions: Sequence[EffectResult], rule: Rule) -> bool:
@@ -175,6 +175,8 @@ def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 
     """`debian-6.12 is slower than debian-6.1 (+4.1 %)`. `fewest`: how many pairs a verdict takes."""
     if not result.n:
         return f"nothing was measured on all cells of {pair[0]} and {pair[1]}"
+    if result.by_harness:
+        return f"nothing follows on {pair[0]} and {pair[1]}: the benchmark's settings determine what was measured"
     if result.verdict == "undecided":
         return f"undecided: {undecided_text([result], pair[1], pair[0], fewest)}"
     if not matters(result):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kduel.core.experiment import Contender
-from kduel.core.metric_results import SET_BY_HARNESS, Warning_
+from kduel.core.metric_results import HARNESS, MetricResult, Warning_
 from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import cases
 from kduel.judge.lint.confounds import Environment, declared_by, differences
 from kduel.judge.lint.finding import catalogue
-from kduel.judge.verdict.wording import not_judged_text
+from kduel.judge.verdict.withhold import withhold
 
 
 def examine(
@@ -31,13 +31,24 @@ def examine(
             if finding.check is not None and not (counted and finding.noise):
                 seen = case.with_levelled_machines if finding.levelled else case
                 case.result.warnings.extend(map(finding.warning, finding.check(seen)))
-        if case.result.by_harness:
-            # What reads `verdict` alone must not take a setting of the benchmark for a proof that kernels are equal.
-            case.result.verdict, case.result.withheld = "undecided", SET_BY_HARNESS
-            case.result.decided_at = case.result.unseen_mode_pct = case.result.former_verdict = None
-            case.result.blocks_more, case.result.told = None, not_judged_text(case.result)
+    mark_effects(results)
+    for result in (*results.metrics, *(one.result for one in results.effects)):
+        withhold(result)
     results.differences = differences(environments, declared_by(contenders, declared))
     results.warnings.extend(findings_of_run(results, samples))
+
+
+def mark_effects(results: Results) -> None:
+    """Give the effects of factors the finding that the benchmark sets the metric, where it does so in every cell."""
+    places = results.study.design.steps if results.study.design else {}
+    cells: dict[tuple[str, str], list[MetricResult]] = {}
+    for metric in results.metrics if results.effects else ():
+        place = places.get(metric.benchmark)
+        cells.setdefault((place.family if place else metric.benchmark, metric.metric), []).append(metric)
+    for one in results.effects:
+        found = cells.get((one.result.benchmark, one.result.metric), [])
+        if found and all(metric.by_harness for metric in found):
+            one.result.warnings += [warning for warning in found[0].warnings if warning.code == HARNESS]
 
 
 def findings_of_run(results: Results, samples: list[Samples]) -> Iterator[Warning_]:

@@ -39,7 +39,7 @@ def how_it_compares(metric: MetricResult) -> str:
 
 def shows_difference(metric: MetricResult) -> bool:
     """True if a difference of the kernels was shown."""
-    return metric.verdict not in (*SAME, "undecided") and not metric.by_harness
+    return metric.claimed and metric.verdict not in SAME
 
 
 def excludes_zero(metric: MetricResult) -> bool:
@@ -152,11 +152,14 @@ def undecided_text(
     """Clause on why nothing is decided: too little was measured, or enough for a verdict, and no difference was seen."""
     if all(m.n < fewest and m.scale != "exact" for m in metrics):
         return f"too few trials for a verdict on {contender} against {baseline}"
+    if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
+        named = dict.fromkeys(name for m in torn if m.machines for name in m.machines.contradicting)
+        return f"the machines contradict each other ({', '.join(visible(name, 100) for name in list(named)[:3])}) in {contender} against {baseline}"
     if shown := [m for m in metrics if excludes_zero(m)]:
         about = f"a verdict on {contender} against {baseline}"
         if waits:
             return f"no {about[2:]} yet: {waits}"
-        if all(m.withheld for m in shown):
+        if all(m.withheld and not m.torn for m in shown):
             return f"missing values forbid {about}"
         if all(m.confounded for m in shown):
             return f"the order of the trials cannot be told from the kernels, which forbids {about}"
@@ -165,19 +168,18 @@ def undecided_text(
 
 
 def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
-    """The decided metrics in which a machine would have another verdict than the others."""
+    """The metrics without a verdict as a machine would have another one than the others."""
     return [m for m in metrics if m.torn]
 
 
 def disagreement(metrics: Sequence[MetricResult], kind: str) -> str:
-    """End of a headline whose verdicts are not those of every machine."""
+    """End of a headline of which some metrics have no verdict for all machines."""
     torn = torn_metrics(metrics)
-    if not torn:
-        return ""
-    if len(metrics) == 1 and torn[0].machines is not None:
-        named = ", ".join(visible(name, 100) for name in torn[0].machines.contradicting[:3])
-        return f", on the mean of machines that contradict each other ({named})"
-    return f"; the machines contradict each other in {len(torn)} of {plural(len(metrics), kind)}"
+    return (
+        ""
+        if len(torn) in (0, len(metrics))
+        else f"; the machines contradict each other in {len(torn)} of {plural(len(metrics), kind)}"
+    )
 
 
 def open_ones(metrics: Sequence[MetricResult]) -> str:

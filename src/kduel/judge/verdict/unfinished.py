@@ -56,7 +56,7 @@ def find_unfinished(results: Results) -> PlanProgress | None:
         return None
     if study.fixed is None:
         primary = [metric for metric in results.gating if metric.role == "primary" and metric.contender not in out]
-        if complete and (all(metric.decided for metric in primary) if primary else results.machine.exact):
+        if complete and (all(metric.settled for metric in primary) if primary else results.machine.exact):
             return None
     look = next(look for look in rule.looks() if look >= complete)
     return PlanProgress(complete=complete, planned=rule.max_blocks, fixed=study.fixed is not None, look=look)

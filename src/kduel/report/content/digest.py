@@ -18,7 +18,6 @@ from kduel.judge.verdict.headline import (
     headline_of,
     shows_difference,
     side,
-    torn_metrics,
     unseen_mode_text,
 )
 from kduel.judge.verdict.wording import HOPELESS
@@ -123,7 +122,7 @@ class Digest(Struct, kw_only=True):
 
 def sign_of(metric: MetricResult) -> str:
     """The sign of the verdict as it is reported."""
-    return NO_SIGN if metric.by_harness else SIGNS[metric.verdict]
+    return SIGNS.get(metric.status, NO_SIGN)
 
 
 def side_words(metric: MetricResult) -> str:
@@ -278,11 +277,6 @@ def open_questions(
     for number, (why, chosen) in enumerate(by_reason(undecided, results).items()):
         lead = "Undecided, which is not the same as equal" if number == 0 else "Also undecided"
         said.append(f"{lead}: {list_metrics(chosen, notes, need=lacking(results))}. The reason: {why}.")
-    if torn := torn_metrics(metrics):
-        said.append(
-            f"One verdict for all machines: they contradict each other in {list_metrics(torn, notes)}. The verdict is of the "
-            "mean over their blocks: judge them separately."
-        )
     harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(

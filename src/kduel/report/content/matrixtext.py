@@ -12,7 +12,7 @@ from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report.content.digest import SIGNS
+from kduel.report.content.digest import SIGNS, sign_of
 
 SUMMED: tuple[Aspect, ...] = ("cpu-time", "activity")
 """Aspects of which two metrics of a benchmark are parts of one quantity: user and system time, two kinds of switches."""
@@ -115,7 +115,7 @@ def kinds_of(names: Sequence[str]) -> tuple[list[str], str]:
 
 def cell(result: MetricResult) -> str:
     """A cell's sign and its change in per cent."""
-    sign = SIGNS["equivalent"] if result.below_delta else SIGNS[result.verdict]
+    sign = SIGNS["equivalent"] if result.size else sign_of(result)
     share = relative_pct(result) if result.scale == "exact" else None
     return f"{sign} {effect(result) if share is None else signed_number(share, 2) + ' %'}"
 

@@ -36,6 +36,8 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
     if metric.n == 0:
         go_on = "continue the run, or " if waits else ""
         return f"no block gave a value for both contenders: {go_on}read why trials are void or steps failed"
+    if metric.torn:
+        return "the machines contradict each other, which more blocks cannot settle: judge each machine by itself"
     if waits and not metric.withheld:
         return f"{waits}: continue the run"
     if metric.n == 1:

@@ -29,6 +29,8 @@ class MetricGroup(Struct, kw_only=True):
     values: list[list[float | None]]
     value_words: str
     """How a trial's value comes about."""
+    hints: bool
+    """True if it decides nothing, as the run has primary metrics, or effects of factors."""
 
     @property
     def primary(self) -> bool:
@@ -66,6 +68,7 @@ def metric_groups(results: Results) -> list[MetricGroup]:
                 results=group,
                 values=[values.get(name, []) for name in names],
                 value_words=value_words(group[0], results.study.reduce),
+                hints=not any(metric in results.gating for metric in group),
             )
         )
     return groups

@@ -14,7 +14,7 @@ from kduel.analysis.matrix.shape import MatrixCell
 from kduel.core.format import plain_number, relative_pct, signed_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.report.content.digest import SIGNS
+from kduel.report.content.digest import SIGNS, sign_of
 from kduel.report.content.matrixtext import column_of, kinds_of, leads, matrix_sureness
 from kduel.report.plots import effects as plots
 from kduel.report.plots import matrix as matrix_plots
@@ -138,14 +138,14 @@ def heat_cells(matrix: Matrix) -> list[HeatCell]:
             result = judged.result
             share = relative_pct(result)
             size = "" if share is None else f"{signed_number(share, 0 if abs(share) >= 9.95 else 1)} %"
-            matters = not result.below_delta
+            matters = not result.size
             cell = HeatCell(
                 row=visible(f"{judged.place.family} {judged.place.count}", 200),
                 column=column_of(judged),
                 tone=plots.tone(result) if matters else "same",
                 word=result.word if matters else result.size,
-                strength=0 if result.verdict == "undecided" or not matters else strength(share),
-                said=f"{SIGNS[result.verdict if matters else 'equivalent']} {size}",
+                strength=strength(share) if result.claimed and matters else 0,
+                said=f"{sign_of(result) if matters else SIGNS['equivalent']} {size}",
             )
             place = (matrix.families[family].index(judged.place), matrix.pairs.index(judged.pair))
             found.append((list(matrix.metrics).index(family), *place, cell))

@@ -70,7 +70,7 @@ def tone(metric: MetricResult) -> str:
     """The colour's name of a verdict."""
     if shows_difference(metric):
         return side(metric)
-    return "undecided" if metric.verdict == "undecided" or metric.by_harness else "same"
+    return "same" if metric.claimed else "undecided"
 
 
 def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) -> Spec:
