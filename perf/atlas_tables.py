@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -33,16 +34,16 @@ def values(results: Results, unit: str, metric: str) -> dict[str, dict[str, floa
 
 
 def path_lengths(results: Results, kernels: list[str]) -> list[str]:
-    """Instructions of the usual call."""
+    """Median instructions of a call."""
     rows = [
         (name, *("" if (value := row.get(kernel)) is None else f"{value:,.0f}" for kernel in kernels))
         for name, row in values(results, COUNTED, "instructions").items()
     ]
-    return table(["instructions", *kernels], rows)
+    return table(["instructions: median", *kernels], rows)
 
 
 def shared_lines(results: Results, kernels: list[str]) -> list[str]:
-    """Lines of the usual operation, and of the mean in parentheses; operations that share none at all are left out."""
+    """Median lines of an operation, and the mean in parentheses; operations that share none at all are left out."""
     steady, means = values(results, SHARED, "lines"), values(results, SHARED, "lines-mean")
     rows = [
         (name, *(cell(row.get(kernel), means.get(name, {}).get(kernel)) for kernel in kernels))
@@ -50,7 +51,11 @@ def shared_lines(results: Results, kernels: list[str]) -> list[str]:
         if any(row.get(kernel) for kernel in kernels)
     ]
     none = sorted(name for name, row in steady.items() if not any(row.get(kernel) for kernel in kernels))
-    return [*table(["lines: usual (mean)", *kernels], rows), "", f"None in the usual operation: {', '.join(none)}."]
+    return [
+        *table(["lines: median (mean)", *kernels], rows),
+        "",
+        *wrap(f"None by the median: {', '.join(none)}.", 120, break_on_hyphens=False),
+    ]
 
 
 def cell(usual: float | None, mean: float | None) -> str:

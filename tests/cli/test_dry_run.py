@@ -411,3 +411,65 @@ def test_a_machine_that_cannot_be_is_refused(
         given = [*kernels.split(), "--machine", words, "--benchmark", "boot-timeline", *more]
         refused = CliRunner().invoke(command, given).exception
         assert isinstance(refused, KduelError) and said in str(refused)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
+@pytest.mark.parametrize(
+    ("kernels", "words", "said"),
+    [
+        (
+            "debian:6.1 debian:6.12",
+            [],
+            "the machine local runs kernels that are installed on it; 'debian:6.1' is none",
+        ),
+        ("installed:6.1.0-1 installed:6.1.0-2", [], "has the kernel 6.1.0-1; {release} runs, and nothing reboots"),
+        ("installed:{release}", ["--sweep", "cmdline=quiet,debug"], "adds words to the command line"),
+        ("study.toml", [], "does not reboot, and the study's unit is the boot"),
+    ],
+)
+def test_what_this_very_machine_cannot_be_is_refused_alike(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernels: str, words: list[str], said: str
+) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    release = os.uname().release
+    (tmp_path / "study.toml").write_text(STUDY)
+    more = words if kernels == "study.toml" else [*words, "--benchmark", "kload"]
+    for dry in (["--dry-run"], []):
+        given = [*kernels.format(release=release).split(), "--machine", "local", *more, *dry]
+        refused = CliRunner().invoke(command, given).exception
+        assert isinstance(refused, InputError) and said.format(release=release) in str(refused)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
+def test_policies_swept_on_this_very_machine_are_loads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["--sweep", "policy=other,batch", "--machine", "local", "--benchmark", "kload"]
+    told = plan(monkeypatch, tmp_path, *words, kernels=f"installed:{os.uname().release}")
+    assert "Nothing was fetched" in told and "whether it takes the settings of the contenders" in told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
+def test_a_program_that_this_very_machine_lacks_is_told_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = tmp_path / "bin"
+    there.mkdir()
+    for name in ("sh", "cat", "cut", "date", "uname", "hackbench"):
+        (there / name).symlink_to(shutil.which(name) or "/bin/true")
+    monkeypatch.setenv("PATH", str(there))
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    kernel = f"installed:{os.uname().release}"
+
+    def refused(*words: str) -> str:
+        given = [kernel, "--sweep", "policy=other,batch", "--machine", "local", *words, "--dry-run"]
+        error = CliRunner().invoke(command, given).exception
+        return f"{error} {getattr(error, 'remedy', '')}"
+
+    said = refused("--benchmark", "sysbench-cpu", "--benchmark", "perf-sched-pipe")
+    assert "lacks sysbench, which sysbench-cpu-1t runs" in said and "apt install linux-perf sysbench" in said
+    # One that is there, and loads only where they run.
+    assert "lacks" not in refused("--benchmark", "hackbench")
+    assert "lacks cyclictest" in refused("--benchmark", "cyclictest")
+    (there / "cyclictest").symlink_to("/bin/true")
+    assert "lacks" not in refused("--benchmark", "cyclictest")
+    assert "lacks sysbench, which cyclictest-sysbench-cpu" in refused("--benchmark", "cyclictest:load=sysbench-cpu")

@@ -15,6 +15,7 @@ from kduel.study.first_part import first_part
 
 if TYPE_CHECKING:
     from kduel.store.documents import Lock
+    from kduel.study.load import Study
 
 
 def describe(request: RunRequest) -> str:
@@ -24,7 +25,7 @@ def describe(request: RunRequest) -> str:
     """
     study = request.study
     path, lock = find_place(request)
-    fleet = check_parts(request, lock)
+    fleet, unknown = check_parts(request, lock)
     machine = f"the machine {study.machine}" + (f" of the fleet {fleet}" if fleet else "")
     most = study.blocks.fixed or study.blocks.max
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
@@ -51,19 +52,32 @@ def describe(request: RunRequest) -> str:
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",
-        "Not checked, as it takes a download, or the machine itself: whether the archives have these kernels, and whether the "
-        f"machine {study.machine} can boot them and has the programs of the steps.",
+        *(
+            [f"Not checked, as it takes a download: whether the archives have {', '.join(unknown)}."]
+            if unknown
+            else []
+        ),
+        f"Not checked, as it takes the machine {study.machine} itself: {describe_unseen(study)}.",
         f"Nothing was fetched or booted: leave out --dry-run to {'write its report again' if complete else 'begin' if lock is None else 'go on'}.",
     ]
     return printable("\n".join(lines) + "\n")
 
 
-def check_parts(request: RunRequest, lock: Lock | None) -> str:
-    """Kernels, settings and machines, as far as they are written; the kind of the fleet, if there is one. `lock` is that of a run
-    that goes on. Raises InputError and HostError."""
-    from kduel.core.cache import cache_root, check_root
+def describe_unseen(study: Study) -> str:
+    """Checks that only the machine itself can make, in words."""
     from kduel.machines import machine_kind
-    from kduel.run.check import check_at_once
+
+    if machine_kind(study.machine).stays(study.machine_settings):
+        return "whether it takes the settings of the contenders"
+    return "whether it can boot these kernels, with the programs of the steps"
+
+
+def check_parts(request: RunRequest, lock: Lock | None) -> tuple[str, list[str]]:
+    """Kernels, settings and machines, as far as they are written: the kind of the fleet, if there is one, and the kernels of which
+    only an archive knows whether it has them. `lock` is that of a run that goes on. Raises InputError and HostError."""
+    from kduel.core.cache import Cache
+    from kduel.machines import machine_kind
+    from kduel.run.check import check_at_once, unchecked_kernels
     from kduel.run.fleet.session import read_fleet_study
     from kduel.run.prepare import read_study
 
@@ -72,12 +86,13 @@ def check_parts(request: RunRequest, lock: Lock | None) -> str:
         kind = machine_kind(study.machine)
         for contender in study.contenders:
             kind.check_kernel(contender.kernel, contender.modules)
-        return read_fleet_study(study, request.fleet, request.origin)
-    if lock is None or lock.fleet is None:
-        check_root(cache_root())
-        read = read_study(study, request.origin)
-        check_at_once(study, read.kind, read.settings, cache_root(), lock)
-    return ""
+        return read_fleet_study(study, request.fleet, request.origin), [one.kernel for one in study.contenders]
+    if lock is not None and lock.fleet is not None:
+        return "", []
+    cache = Cache(make=False)
+    read = read_study(study, request.origin)
+    check_at_once(study, read.kind, read.settings, read.prepared, cache.root, lock)
+    return "", unchecked_kernels(study, lock, cache=cache, offline=request.offline)
 
 
 def describe_exact_part(request: RunRequest) -> str:

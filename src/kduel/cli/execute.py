@@ -148,7 +148,7 @@ def run_on_one_machine(
 
     study, origin = request.study, request.origin
     read = read_study(study, origin)
-    check_at_once(study, read.kind, read.settings, means["cache"].root, lock)
+    check_at_once(study, read.kind, read.settings, read.prepared, means["cache"].root, lock)
     with ExitStack() as held:
         with prepare_in_background(study, read, terminal, **means) as early:
             got = get_kernels(read, lock=lock, **means)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from kduel.cli.advice import advise_in_words
 from kduel.cli.exact_first import exact_first_option
@@ -152,7 +153,7 @@ def command(
     text, file, origin = read_named_study(contenders, suite, aa, machine, own)
     if sweep:
         text += sweep_tables(sweep, file.benchmark, own.options if own else ())
-        file = parse_study(text, origin)
+        file = msgspec.structs.replace(parse_study(text, origin), blocks=file.blocks)
     if layouts is not None:
         kind = read_machine(file.machine, machine)[0]
         if kind != EXACT_MACHINE:

@@ -45,8 +45,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     RUN is not finished. It detects damage and careless edits, not deliberate fraud: anybody can write new manifests.
 
     Exact counts are the same on every host. With --against, every count that FILE has of the same kernels must be the same in RUN,
-    and what FILE says of them must follow from them, or 1 is the exit status; 3 if RUN lacks some of them; 2 if none need be the
-    same: other machines, seeds or kernels.
+    and what FILE says of them must follow from them, or 1 is the exit status; 3 if RUN lacks some of them, or if some differ and
+    other operations or conditions were counted around them; 2 if none need be the same: other machines, QEMU, seeds or kernels.
     FILE may be compressed by xz.
     """
     from kduel.core.text import printable
@@ -100,7 +100,7 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
 
 def comparison_text(compared: Integrity, against: Path) -> str:
     """Number of counts that equal those of a file, and the others."""
-    said = "these differ:" if compared.changes else "all the same" if compared.checked else ""
+    said = "these differ:" if compared.changes else "all the same" if compared.checked and not compared.notes else ""
     lines = [f"{plural(compared.checked, 'count')} compared with {against}{said and f': {said}'}"]
     return "\n".join(
         [*lines, *(f"  {one}" for one in compared.changes), *(f"note: {one}" for one in compared.notes), ""]

@@ -56,17 +56,19 @@ class Cache:
     """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
 
     Each entry is checked against its manifest when it is first used. Damaged ones are reported to `progress`.
-    Raises HostError, when made, where the directory cannot be made or read.
+    Raises HostError, when made, where the directory cannot be made or read. Without `make` it stays away where it is missing:
+    for those who only read.
     """
 
-    def __init__(self, root: Path | None = None, progress: Progress | None = None) -> None:
+    def __init__(self, root: Path | None = None, progress: Progress | None = None, *, make: bool = True) -> None:
         self.root = root or cache_root()
         self.progress = progress or Progress()
         self._checked: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
         check_root(self.root)
-        with as_cache_error(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
+        if make:
+            with as_cache_error(self.root):
+                self.root.mkdir(parents=True, exist_ok=True)
 
     @property
     def used_entries(self) -> frozenset[tuple[str, str]]:

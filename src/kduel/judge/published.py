@@ -62,27 +62,105 @@ def compare_published(run: Path, published: Path) -> Integrity:
     mine, others = counts(ours, run), counts(theirs, published)
     common = [one for one in mine if one in others]
     if not common:
-        raise nothing_common(run, published, mine, others)
-    wrong = [one for one in common if mine[one] != others[one]]
+        raise nothing_common(run, published, mine, others, surroundings(ours, theirs))
+    means = mean_metrics(ours) | mean_metrics(theirs)
     names = {kernel_of(one): one.name for part in exact_parts(ours) for one in part.contenders}
-    changes = [
-        f"{one.benchmark}, {one.metric}, {names[one.kernel]}, {one.condition}: {here} here, {there} there"
-        for one in wrong[:MOST_NAMED]
-        for here, there in [unlike(mine[one], others[one])]
+    differing = [
+        line
+        for what, chosen in (
+            ("median", [one for one in common if one.metric not in means]),
+            ("mean", [one for one in common if one.metric in means]),
+        )
+        for line in differences(what, chosen, mine, others, names)
     ]
-    if len(wrong) > MOST_NAMED:
-        changes.append(f"and {len(wrong) - MOST_NAMED} more")
-    if wrong and ours.study.kduel != theirs.study.kduel:
+    elsewhere = surroundings(ours, theirs)
+    changes, notes = ([], []) if elsewhere else (differing, [])
+    if elsewhere and differing:
+        notes = [
+            f"other surroundings, so these differences show no change of what is counted: {'; '.join(elsewhere)}"
+        ]
+        notes += differing
+    if changes and ours.study.kduel != theirs.study.kduel:
         changes.append(f"KDuel was {ours.study.kduel} here, {theirs.study.kduel} there: its programs may differ")
     contradicted = contradictions(ours, theirs)
     same_judge = theirs.judged_by == ours.judged_by
     if same_judge:
         changes += contradicted
     lacking = sum(one.kernel in names and one not in mine for one in others)
-    notes = [f"{plural(lacking, 'published count')} of these kernels not in this run"] if lacking else []
+    notes += [f"{plural(lacking, 'published count')} of these kernels not in this run"] if lacking else []
     if contradicted and not same_judge:
         notes += [f"KDuel {visible(theirs.judged_by, 60)} may judge otherwise: {one}" for one in contradicted]
     return Integrity(checked=len(common), changes=changes, notes=notes)
+
+
+def mean_metrics(results: Results) -> set[str]:
+    """Metrics that are means over calls, which a rare long call moves; the others are medians, or one value."""
+    return {metric.metric for part in exact_parts(results) for metric in part.metrics if metric.statistic == "mean"}
+
+
+def differences(
+    what: str, counts: list[Count], mine: dict[Count, float], others: dict[Count, float], names: dict[str, str]
+) -> list[str]:
+    """Lines about those of the counts that differ: how many, then the largest by share."""
+    wrong = [one for one in counts if mine[one] != others[one]]
+    if not wrong:
+        return []
+
+    def share(one: Count) -> float:
+        return abs(mine[one] - others[one]) / (max(abs(mine[one]), abs(others[one])) or 1.0)
+
+    wrong.sort(key=share, reverse=True)
+    lines = [
+        f"{len(wrong)} of {plural(len(counts), what)} differ{'s' if len(wrong) == 1 else ''}, the largest first:"
+    ]
+    for one in wrong[:MOST_NAMED]:
+        here, there = unlike(mine[one], others[one])
+        lines.append(
+            f"{one.benchmark}, {one.metric}, {names[one.kernel]}, {one.condition}: {here} here, {there} there "
+            f"({100 * share(one):.2g} %)"
+        )
+    return [*lines, *([f"and {len(wrong) - MOST_NAMED} more"] if len(wrong) > MOST_NAMED else [])]
+
+
+def surroundings(ours: Results, theirs: Results) -> list[str]:
+    """Differences of what is around the counts and may move them: which operations a boot runs before them, and under which
+    conditions. Those without which no count need be the same are in `Count.machine`."""
+    found = []
+    for here in exact_parts(ours):
+
+        def nearness(one: Results) -> tuple[bool, int]:
+            common = set(operations_of(one)) & set(operations_of(here))  # noqa: B023
+            return machine_of(one) == machine_of(here), len(common)  # noqa: B023
+
+        there = max(exact_parts(theirs), key=nearness)
+        for what, of in (("operations", operations_of), ("conditions", conditions_of)):
+            mine, others = of(here), of(there)
+            if mine != others:
+                found.append(f"{what}: {unlike_lists(mine, others)}")
+    return found
+
+
+def operations_of(results: Results) -> list[str]:
+    """The steps of a trial, in their order."""
+    return list(dict.fromkeys(metric.benchmark for metric in results.metrics))
+
+
+def conditions_of(results: Results) -> list[str]:
+    """Names of the conditions, in their order."""
+    return list(dict.fromkeys(one.name for metric in results.metrics for one in metric.conditions))
+
+
+def unlike_lists(mine: list[str], others: list[str]) -> str:
+    """Two different lists in words: what only one of them has, or that the order differs."""
+    only = [
+        f"{len(extra)} only {where} ({', '.join(visible(one, 40) for one in extra[:3])}{', ...' if extra[3:] else ''})"
+        for where, extra in (
+            ("here", [one for one in mine if one not in others]),
+            ("there", [one for one in others if one not in mine]),
+        )
+        if extra
+    ]
+    return ", ".join(only) or "in another order"
 
 
 def contradictions(ours: Results, theirs: Results) -> list[str]:
@@ -123,8 +201,10 @@ def unlike(here: float, there: float) -> tuple[str, str]:
     return short if short[0] != short[1] else (repr(here), repr(there))
 
 
-def nothing_common(run: Path, published: Path, mine: dict[Count, float], others: dict[Count, float]) -> InputError:
-    """The error that names what differs."""
+def nothing_common(
+    run: Path, published: Path, mine: dict[Count, float], others: dict[Count, float], elsewhere: list[str]
+) -> InputError:
+    """The error that names what differs; `elsewhere` are the surroundings."""
     here, there = (min(one.machine for one in found) for found in (mine, others))
     differ = [
         f"{name} is {visible(value, 60)} here, {visible(dict(there).get(name, ''), 60)} there"
@@ -135,7 +215,9 @@ def nothing_common(run: Path, published: Path, mine: dict[Count, float], others:
         return InputError(
             f"{run} and {published} have no count of the same kernel in common", "Compare the same kernels and suite."
         )
-    return InputError(f"the counts need not be the same: {'; '.join(differ)}", "Repeat the run with those.")
+    return InputError(
+        f"the counts need not be the same: {'; '.join([*differ, *elsewhere])}", "Repeat the run with those."
+    )
 
 
 def read_results(path: Path) -> Results:

@@ -80,6 +80,11 @@ class KernelSource(ABC):
         """Raise InputError where `spec` names nothing that this source could have, as far as that is seen at once, without
         an archive or a build. `resolve` need not repeat it."""
 
+    def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
+        """True if all that `resolve` looks up is here, and there is such a kernel; False where an archive must be asked. Raises
+        what `resolve` does then; nothing is fetched, unpacked or built."""
+        return True
+
     def architecture(self, spec: str) -> str:
         """Architecture of the kernel, as `uname -m` has it, where that is seen at once; empty where it is not."""
         return ""

@@ -125,6 +125,17 @@ class Debian(KernelSource):
         archive = Archive(cache, progress, architecture=wanted.architecture)
         return archive.fetch_fresh(lambda: self._fetch(wanted, archive, cache, progress))
 
+    def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
+        wanted = parse_spec(spec)
+        if offline:
+            _from_cache(wanted, cache, Progress())
+            return True
+        archive = Archive(cache, Progress(), offline=True, architecture=wanted.architecture)
+        if not archive.has_fresh_list():
+            return False
+        choose(wanted, archive, cache)
+        return True
+
     def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         lines = {}
         for entry, record in stored.entries(cache, "debian-"):
@@ -148,23 +159,30 @@ class Debian(KernelSource):
         return sorted(lines.values(), key=lambda line: version_key(line.version))
 
     def _fetch(self, wanted: PackageRequest, archive: Archive, cache: Cache, progress: Progress) -> Kernel:
-        offered = _candidates(archive, wanted)
-        meant = candidates_of_suite(archive, wanted, offered)
-        if meant is None:
-            meant = [c for c in offered if matches_version(wanted.version, c.image.version, c.abi)]
-        usable = [c for c in _released_first(meant) if not c.lacks]
-        if not usable:
-            # What the archive has rotated out may still be here.
-            if not meant and (kept := find_cached(wanted, cache)):
-                return stored.read(kept, wanted.spec)
-            raise explain_missing(wanted, meant, offered, archive.index().failed)
-        chosen = usable[0]
-        skipped = [c for c in meant[: meant.index(chosen)] if c.lacks]
+        chosen, skipped = choose(wanted, archive, cache)
+        if isinstance(chosen, Path):
+            return stored.read(chosen, wanted.spec)
         if skipped:
             versions = ", ".join(c.image.version for c in skipped)
             progress.info(f"{wanted.spec}: skipped, as Debian serves them without their modules package: {versions}")
         entry = cache.entry(stored.KIND, chosen.key, lambda into: unpack_candidate(chosen, wanted, archive, into))
         return stored.read(entry, wanted.spec)
+
+
+def choose(wanted: PackageRequest, archive: Archive, cache: Cache) -> tuple[Candidate | Path, list[Candidate]]:
+    """The kernel that is meant, and newer ones that lack a package; an entry of the cache where the archive has rotated it out.
+    Raises InputError, HostError."""
+    offered = _candidates(archive, wanted)
+    meant = candidates_of_suite(archive, wanted, offered)
+    if meant is None:
+        meant = [c for c in offered if matches_version(wanted.version, c.image.version, c.abi)]
+    usable = [c for c in _released_first(meant) if not c.lacks]
+    if not usable:
+        # What the archive has rotated out may still be here.
+        if not meant and (kept := find_cached(wanted, cache)):
+            return kept, []
+        raise explain_missing(wanted, meant, offered, archive.index().failed)
+    return usable[0], [c for c in meant[: meant.index(usable[0])] if c.lacks]
 
 
 def unpack_candidate(chosen: Candidate, wanted: PackageRequest, archive: Archive, into: Path) -> None:

@@ -14,6 +14,7 @@ from kduel.core.progress import Progress
 from kduel.kernels.apt.archive import Archive, Package
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.compile.from_source import FromSource
+from kduel.kernels.compile.recipe import read_recipe
 from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
 from kduel.kernels.debian import matches_version
 
@@ -35,6 +36,17 @@ class DebianSource(FromSource):
             return self._find_unpacked(place, cache)
         archive = Archive(cache, progress)
         return archive.fetch_fresh(lambda: self._source_tree(self._choose(place, archive), archive, cache, progress))
+
+    def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
+        place = read_recipe(spec)[0].removeprefix(self.prefix)
+        if offline:
+            self._find_unpacked(place, cache)
+            return True
+        archive = Archive(cache, Progress(), offline=True)
+        if not archive.has_fresh_list():
+            return False
+        self._choose(place, archive)
+        return True
 
     def _source_tree(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> SourceTree:
         def extract(into: Path) -> None:

@@ -36,6 +36,8 @@ class Needs(Struct, frozen=True, kw_only=True):
     """Requirements of a study's steps on a machine."""
 
     packages: tuple[str, ...] = ()
+    commands: tuple[tuple[str, str, str], ...] = ()
+    """Commands that scripts run, each with its Debian package and the step that runs it first."""
     programs: tuple[str, ...] = ()
     scratch: bool = False
     modules: tuple[str, ...] = ()
@@ -225,6 +227,13 @@ class MachineKind(ABC, Generic[S]):
 
     def check_host(self, settings: S) -> None:
         """Raise what `prepare` does, as far as that is seen at once, whatever the kernels are; not called for a fleet."""
+
+    def check_contender(self, settings: S, contender: Contender, spec: str) -> None:
+        """Raise what `prepare` does for a contender with the kernel `spec`, as far as that is seen at once; not called for a
+        fleet."""
+
+    def check_commands(self, settings: S, commands: Sequence[tuple[str, str, str]]) -> None:
+        """Raises HostError where the machine is seen at once to lack one of `Needs.commands`; not called for a fleet."""
 
     def check_architecture(self, settings: S, spec: str, architecture: str) -> None:
         """Raises InputError for a kernel that a machine with these settings cannot boot."""

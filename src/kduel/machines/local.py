@@ -12,16 +12,16 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import Contender
 from kduel.guest.conditions import check as check_bands
-from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
 from kduel.machines.remote.connection import ConnectionLost, TrialRefused
 from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
 from kduel.machines.remote.localhost import LocalConnection
 from kduel.machines.remote.provision import Loan, boot_entries
-from kduel.machines.remote.real import RealMachine, read_programs, survey
+from kduel.machines.remote.real import RealMachine, check_commands, read_programs, survey
 from kduel.machines.remote.settings import RealSettings
-from kduel.machines.remote.ssh_trial import Journey, Observation, default_cmdline, look
+from kduel.machines.remote.ssh_trial import Journey, default_cmdline, look
 
 ONE_BOOT = (
     "All trials run in one boot of this machine, on which KDuel itself runs: what differs from boot to boot is not in the "
@@ -142,6 +142,37 @@ class Local(MachineKind[LocalSettings]):
     def stays(self, settings: dict[str, Any]) -> bool:
         return bool(settings.get("boot", "no") == "no")
 
+    def check_host(self, settings: LocalSettings) -> None:
+        """It is root who measures."""
+        if os.geteuid() != 0:
+            raise HostError(
+                "measuring this machine needs root: sysctls, governors and schedulers are root's",
+                "Start it with sudo.",
+            )
+
+    def check_contender(self, settings: LocalSettings, contender: Contender, spec: str) -> None:
+        """It must be a kernel that is installed here, and the running one where nothing reboots."""
+        running = os.uname().release
+        release = running if spec == "host" else spec.removeprefix("installed:")
+        if spec not in ("host", f"installed:{release}"):
+            raise InputError(
+                f"the machine local runs kernels that are installed on it; {spec!r} is none",
+                f'Write kernel = "installed:{running}" for the one that runs now.',
+            )
+        if settings.boot == "no" and release != running:
+            raise InputError(
+                f"{contender.name} has the kernel {release}; {running} runs, and nothing reboots",
+                'Give all contenders this one, or reboot between them: boot = "grub-reboot" in [machine].',
+            )
+        if contender.cmdline and settings.boot == "no":
+            raise InputError(
+                f"{contender.name} adds words to the command line, which takes a boot of its own",
+                'Reboot between contenders: boot = "grub-reboot" in [machine].',
+            )
+
+    def check_commands(self, settings: LocalSettings, commands: Sequence[tuple[str, str, str]]) -> None:
+        check_commands(LocalConnection(), commands)
+
     def prepare(self, settings: LocalSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         check_bands(settings.conditions)
         connection = LocalConnection()
@@ -151,13 +182,10 @@ class Local(MachineKind[LocalSettings]):
             raise HostError(
                 f"this machine cannot be examined: {error}", "A shell must find cat, cut, date and uname: see PATH."
             ) from error
-        check_arms(settings, arms, now)
-        if os.geteuid() != 0:
-            raise HostError(
-                "measuring this machine needs root: sysctls, governors and schedulers are root's",
-                "Start it with sudo.",
-            )
-        facts = survey(connection, settings, arms, boot=settings.boot)
+        for arm in arms:
+            self.check_contender(settings, arm.contender, arm.kernel.spec)
+        self.check_host(settings)
+        facts = survey(connection, settings, arms, boot=settings.boot, commands=needs.commands)
         loan = Loan(settings, connection, means["progress"])
         entries = boot_entries(loan, arms, now)
         if settings.boot == "kexec":
@@ -165,27 +193,6 @@ class Local(MachineKind[LocalSettings]):
         return LocalMachine(
             settings, connection, entries, facts, read_programs(needs, now.architecture, means["cache"]), loan
         )
-
-
-def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Observation) -> None:
-    """Raises InputError for contenders that this machine cannot be."""
-    for arm in arms:
-        spec = arm.kernel.spec
-        if spec != "host" and not isinstance(arm.kernel, InstalledKernel):
-            raise InputError(
-                f"the machine local runs kernels that are installed on it; {spec!r} is none",
-                f'Write kernel = "installed:{now.release}" for the one that runs now.',
-            )
-        if settings.boot == "no" and arm.kernel.release != now.release:
-            raise InputError(
-                f"{arm.contender.name} has the kernel {arm.kernel.release}; {now.release} runs, and nothing reboots",
-                'Give all contenders this one, or reboot between them: boot = "grub-reboot" in [machine].',
-            )
-        if arm.contender.cmdline and settings.boot == "no":
-            raise InputError(
-                f"{arm.contender.name} adds words to the command line, which takes a boot of its own",
-                'Reboot between contenders: boot = "grub-reboot" in [machine].',
-            )
 
 
 def read_way() -> Way | None:

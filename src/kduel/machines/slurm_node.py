@@ -69,7 +69,7 @@ class SlurmNode(MachineKind[NodeSettings]):
             check_reboot(settings, arms)
         connection = NodeConnection(settings.node)
         with progress.task(f"looking at {settings.node}"):
-            now, facts = survey_node(settings, connection, arms)
+            now, facts = survey_node(settings, connection, arms, needs.commands)
         facts |= facts_of(known) | {"boot": "slurm"}
         facts["features"] = {arm.contender.name: feature_of(settings, arm) for arm in arms}
         programs = read_programs(needs, now.architecture, means["cache"])
@@ -140,7 +140,7 @@ def check_reboot(settings: NodeSettings, arms: Sequence[Arm]) -> None:
 
 
 def survey_node(
-    settings: NodeSettings, connection: NodeConnection, arms: Sequence[Arm]
+    settings: NodeSettings, connection: NodeConnection, arms: Sequence[Arm], commands: Sequence[tuple[str, str, str]]
 ) -> tuple[Observation, dict[str, Any]]:
     """The node as it is now, without a reboot, and what is true of it for the whole run. Raises HostError."""
     job = submit(settings, f"kduel-look-{settings.node}", f"{settings.directory.rstrip('/')}/kduel-look", "never")
@@ -149,7 +149,7 @@ def survey_node(
         connection.attach(job)
         now = look(connection)
         connection.boots.add(now.boot_id)
-        return now, survey(connection, settings, arms, boot="slurm")
+        return now, survey(connection, settings, arms, boot="slurm", commands=commands)
     except (ConnectionLost, TrialRefused) as error:
         raise HostError(f"{settings.node} cannot be examined: {error}", "See `sinfo -R` and `squeue`.") from error
     finally:

@@ -36,7 +36,7 @@ class Ssh(MachineKind[SshSettings]):
         check_bands(settings.conditions)
         with progress.task(f"looking at {settings.place}"):
             connection, now = connect(settings)
-            facts = survey(connection, settings, arms, boot=settings.boot)
+            facts = survey(connection, settings, arms, boot=settings.boot, commands=needs.commands)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
         programs = read_programs(needs, now.architecture, means["cache"])

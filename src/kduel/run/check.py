@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kduel import schedulers
+from kduel.benchmarks.support.commands import commands_of
 from kduel.core.errors import InputError
 from kduel.core.text import plural
 from kduel.guest.size import mebibytes
+from kduel.kernels import find_source
 
 if TYPE_CHECKING:
+    from kduel.core.cache import Cache
     from kduel.core.experiment import Contender
     from kduel.machines import MachineKind
     from kduel.store.collect import PreparedSteps
@@ -19,18 +22,42 @@ if TYPE_CHECKING:
 
 
 def check_at_once(
-    study: Study, kind: MachineKind[Any], settings: Any, cache_root: Path, lock: Lock | None = None
+    study: Study,
+    kind: MachineKind[Any],
+    settings: Any,
+    prepared: PreparedSteps,
+    cache_root: Path,
+    lock: Lock | None = None,
 ) -> None:
     """Raise what machine and contenders are refused for as far as that is seen at once; nothing is fetched, built or written. With the
     `lock` of a run that goes on, the kernels are those of the run."""
+    check_unit(study, not kind.stays(study.machine_settings))
     kind.check_host(settings)
+    kind.check_commands(
+        settings, commands_of(zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True))
+    )
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is None or not known.unbuilt:
             spec = name_exactly(contender, known)
+            kind.check_contender(settings, contender, spec)
             if architecture := kind.check_kernel(spec, contender.modules):
                 kind.check_architecture(settings, spec, architecture)
         schedulers.check_at_once(contender, cache_root)
+
+
+def unchecked_kernels(study: Study, lock: Lock | None, *, cache: Cache, offline: bool) -> list[str]:
+    """Kernels of which only an archive knows whether there are such; a list of it that is still trusted is asked here. Raises
+    what `KernelSource.check_kept` raises. `lock` is that of a run that goes on."""
+    unknown = []
+    for index, contender in enumerate(study.contenders):
+        known = lock.kernels[index] if lock is not None else None
+        if known is not None and known.unbuilt:
+            continue
+        spec = name_exactly(contender, known)
+        if not find_source(spec, contender.modules).check_kept(spec, cache=cache, offline=offline):
+            unknown.append(spec)
+    return list(dict.fromkeys(unknown))
 
 
 def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
@@ -47,6 +74,15 @@ def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
                 f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
                 f"Give --machine {chosen.only_on}; or leave the step out.",
             )
+
+
+def check_unit(study: Study, reboots: bool) -> None:
+    """Raises InputError where trials are to be boots and the machine does not reboot."""
+    if not reboots and study.blocks.unit != "load":
+        raise InputError(
+            f"the machine {study.machine} does not reboot, and the study's unit is the boot",
+            'Choose the unit: write unit = "load" in [blocks].',
+        )
 
 
 def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from kduel.benchmarks import Benchmark
 from kduel.benchmarks.support import load
+from kduel.benchmarks.support.commands import commands_of
 from kduel.core.cache import Cache
 from kduel.core.editions import EDITION
 from kduel.core.errors import InputError, NotMeasuredError
@@ -23,7 +24,7 @@ from kduel.core.version import full_version
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
-from kduel.run.check import check_counted, check_kind, check_peer, check_room, name_exactly
+from kduel.run.check import check_counted, check_kind, check_peer, check_room, check_unit, name_exactly
 from kduel.run.script import TrialSetup
 from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -164,6 +165,7 @@ def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
                 | set(load.PACKAGES if loads else ())
             )
         ),
+        commands=commands_of(zip(chosen.prepared.steps, benchmarks, chosen.prepared.parameters, strict=True)),
         programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
         files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
         trial_files=tuple(sorted({file for each in benchmarks for file in each.trial_files})),
@@ -195,11 +197,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     dress = TrialSetup(study, arms, prepared, cache=cache)
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
-    if not machine.reboots and study.blocks.unit != "load":
-        raise InputError(
-            f"the machine {study.machine} does not reboot, and the study's unit is the boot",
-            'Choose the unit: write unit = "load" in [blocks].',
-        )
+    check_unit(study, machine.reboots)
     if study.blocks.in_turns and (reason := machine.why_no_turns(len(arms))):
         raise InputError(
             f"the machine {study.machine} cannot take turns: {reason}", 'Write turns = "off" in [blocks].'

@@ -192,10 +192,12 @@ def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp
     called("index", place, "--quiet")
     rows = {
         question: list(csv.DictReader(io.StringIO(called("query", place, question, "--format", "csv"))))
-        for question in ("slower", "faster", "more", "fewer", "pairs", "latest")
+        for question in ("slower", "faster", "more", "fewer", "worse", "better", "pairs", "latest")
     }
     assert [row["path"] for row in rows["more"]] == [made.name] and not rows["fewer"]
     assert [row["path"] for row in rows["slower"]] == ["timed-late"]
+    assert sorted(row["path"] for row in rows["worse"]) == sorted([made.name, "timed-late"])
+    assert [row["path"] for row in rows["better"]] == ["timed-early"], "a metric without a better side is neither"
     assert [rows["pairs"][0][key] for key in ("runs", "faster", "slower", "more", "fewer", "differing")] == [
         "4",
         "1",

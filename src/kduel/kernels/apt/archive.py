@@ -173,6 +173,12 @@ class Archive:
             self._index = stored if stored and (self.offline or _is_fresh(stored)) else self.refresh(stored)
         return self._index
 
+    def has_fresh_list(self) -> bool:
+        """True if the cache has a list that is trusted without asking the archive."""
+        stored = self._read_stored()
+        same_mirror = stored is not None and stored.asked == os.environ.get("KDUEL_DEBIAN_MIRROR", "")
+        return stored is not None and same_mirror and _is_fresh(stored)
+
     def refresh(self, known: Index | None = None) -> Index:
         """Ask the archive again, unless another process has just done so. `known` is what serves if it is silent."""
         with self.cache.lock(f"archive-{self.architecture}"):

@@ -140,12 +140,7 @@ class Distribution(KernelSource):
         release, version = match["release"], match["version"] or ""
         if offline or self._has_exactly(spec, cache):
             return self._from_cache(spec, release, version, cache, progress)
-        found = self.kernels_of(release, self._kept_list(release, cache, progress))
-        meant = [one for one in found if matches(version, one.version)]
-        if not meant:
-            told = ", ".join(one.version for one in newest_first(found)[:8]) or "none"
-            raise InputError(f"{self.title} {release} has no kernel {version}".rstrip(), f"It has: {told}.")
-        chosen = newest_first(meant)[0]
+        chosen = self._choose(release, version, self._list(release, cache, progress))
         content = hashlib.sha256("".join(one.sha256 for one in chosen.packages).encode()).hexdigest()
         key = f"{self.name}-{chosen.packages[0].name}-{chosen.version.replace(':', '_')}-{content[:12]}"
 
@@ -153,6 +148,27 @@ class Distribution(KernelSource):
             self._build(chosen, release, spec, into, progress)
 
         return stored.read(cache.entry(stored.KIND, key, build), spec)
+
+    def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
+        match = self._parse(spec)
+        release, version = match["release"], match["version"] or ""
+        if offline or self._has_exactly(spec, cache):
+            self._from_cache(spec, release, version, cache, Progress())
+            return True
+        kept = self._kept_list(release, self.mirror(), cache)
+        if kept is None:
+            self.keyrings()
+            return False
+        self._choose(release, version, kept)
+        return True
+
+    def _choose(self, release: str, version: str, offered: list[RemotePackage]) -> SplitKernel:
+        found = self.kernels_of(release, offered)
+        meant = [one for one in found if matches(version, one.version)]
+        if not meant:
+            told = ", ".join(one.version for one in newest_first(found)[:8]) or "none"
+            raise InputError(f"{self.title} {release} has no kernel {version}".rstrip(), f"It has: {told}.")
+        return newest_first(meant)[0]
 
     def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         return [
@@ -186,19 +202,27 @@ class Distribution(KernelSource):
                 return kernel
         raise HostError(f"{spec} is not in the cache {cache.root}", GO_ONLINE)
 
-    def _kept_list(self, release: str, cache: Cache, progress: Progress) -> list[RemotePackage]:
+    def _list_file(self, release: str, cache: Cache) -> Path:
+        return cache.root / "archive" / self.name / f"{release}.json"
+
+    def _kept_list(self, release: str, mirror: str, cache: Cache) -> list[RemotePackage] | None:
+        """The packages of a release as asked for within a day; None where they are to be asked for."""
+        file = self._list_file(release, cache)
+        with as_cache_error(file.parent):
+            try:
+                kept = msgspec.json.decode(file.read_bytes(), type=_KeptList)
+            except (FileNotFoundError, msgspec.DecodeError):
+                return None
+        return kept.offered if kept.mirror == mirror and 0 <= time.time() - kept.made < DAY else None
+
+    def _list(self, release: str, cache: Cache, progress: Progress) -> list[RemotePackage]:
         """The packages of a release, asked for once a day."""
-        mirror = self.mirror()
-        file = cache.root / "archive" / self.name / f"{release}.json"
+        mirror, file = self.mirror(), self._list_file(release, cache)
         with cache.lock(f"archive-{self.name}-{release}"):
+            if (kept := self._kept_list(release, mirror, cache)) is not None:
+                return kept
             with as_cache_error(file.parent):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    kept = msgspec.json.decode(file.read_bytes(), type=_KeptList)
-                except (FileNotFoundError, msgspec.DecodeError):
-                    kept = None
-            if kept and kept.mirror == mirror and 0 <= time.time() - kept.made < DAY:
-                return kept.offered
             with temporary_directory(file.parent) as place:
                 offered = self.list_packages(release, mirror, place, progress)
                 for one in offered:

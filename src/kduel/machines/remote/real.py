@@ -91,17 +91,40 @@ class SurveySettings(LoanSettings, Protocol):
     def free_mib(self) -> int: ...
 
 
-def survey(connection: Connection, settings: SurveySettings, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
+def check_commands(connection: Connection, commands: Sequence[tuple[str, str, str]]) -> None:
+    """Raises HostError where a machine lacks one of `Needs.commands`."""
+    missing = missing_of(connection, [command for command, *_ in commands])
+    if found := next((one for one in commands if one[0] in missing), None):
+        command, package, step = found
+        packages = " ".join(sorted({other for name, other, _ in commands if name in missing}))
+        raise HostError(
+            f"{connection.place} lacks {command}, which {step} runs",
+            f"Install the package {package} there; all that is missing, in Debian: apt install {packages}"
+            if packages != package
+            else f"Install it there; in Debian: apt install {package}",
+        )
+
+
+def missing_of(connection: Connection, commands: Sequence[str]) -> list[str]:
+    """Those of the commands that the machine's shell does not find. Raises HostError."""
+    script = f"for t in {' '.join(commands)}; do command -v $t >/dev/null || echo $t; done"
+    return run_or_fail(connection, script, "it cannot be examined").split() if commands else []
+
+
+def survey(
+    connection: Connection,
+    settings: SurveySettings,
+    arms: Sequence[Arm],
+    *,
+    boot: str,
+    commands: Sequence[tuple[str, str, str]] = (),
+) -> dict[str, Any]:
     """Facts about the machine for the whole run. Raises HostError for what it lacks."""
     tools = ["setsid", "tar", "sha256sum", "awk"]
     tools += {"no": ["ps"], "slurm": []}.get(boot, ["systemctl", boot])
-    missing = run_or_fail(
-        connection,
-        f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
-        "it cannot be examined",
-    ).split()
-    if missing:
+    if missing := missing_of(connection, sorted(tools)):
         raise HostError(f"{settings.place} lacks {', '.join(missing)}", "Install them there.")
+    check_commands(connection, commands)
     free = run_or_fail(
         connection, f"df -Pk {shlex.quote(settings.directory)}", f"there is no {settings.directory}"
     ).split()[-3]
