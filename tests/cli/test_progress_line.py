@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from kduel.cli.live import HostLoad
 from kduel.cli.live_trials import standing_line, trial_line
 from kduel.core.experiment import Void
+from kduel.core.host import HostStep
 from kduel.core.metric_results import MetricResult
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
@@ -91,3 +93,20 @@ def test_what_a_void_trial_had_is_in_its_line():
         == "oops: The guest had a kernel oops: BUG: at 0"
     )
     assert Void("hang", "It hung.\nmore").brief == "hang: It hung."
+
+
+def test_a_trial_says_why_it_was_slow():
+    """A trial of 407 s on a host with a load of 30 was told as `ok`, and no more."""
+    waited = HostStep(seconds=10, vcpu_run_s=2.0, vcpu_wait_s=6.0)
+    record = TrialRecord(id="1", block=1, position=1, contender="new", status="ok", host={"b": waited})
+    done = TrialDone(
+        done=1, planned=2, record=record, block_done=False, voids=[], mean_seconds=1, metrics=[], hopeless=[]
+    )
+    crowded = trial_line(done, HostLoad(load=1e6, waiting_pct=90.0))
+    assert "ok  the guest waited 75 % of its time for a CPU  host load 1000000 on " in crowded
+    assert "load" not in trial_line(done, HostLoad(load=0.5, waiting_pct=0.0))
+    assert "load" not in trial_line(done, HostLoad(load=None, waiting_pct=None))
+    quiet = structs.replace(record, host={"b": structs.replace(waited, vcpu_wait_s=0.02)})
+    assert trial_line(structs.replace(done, record=quiet)).endswith("ok")
+    elsewhere = structs.replace(done, record=structs.replace(record, host={}, member="n1"))
+    assert "load" not in trial_line(elsewhere, HostLoad(load=1e6, waiting_pct=None)), "it is this host's load"

@@ -108,3 +108,33 @@ def test_a_signal_during_the_waiting_leaves_no_program(tmp_path):
 
 def test_the_output_is_what_the_program_says():
     assert run_program(["sh", "-c", "echo no room >&2; exit 3"], environment=os.environ) == (3, "no room\n")
+
+
+def test_its_programs_have_the_lowest_priority_until_they_are_waited_for(tmp_path):
+    """The guest root was made at full priority beside the first verdict."""
+    nice = tmp_path / "nice"
+    script = (
+        f"for i in 1 2 3 4 5 6 7 8 9 10; do nice >>{nice}.part; sleep 0.1; done; mv {nice}.part {nice}; sleep 600"
+    )
+
+    def work(_: Progress) -> None:
+        run_program(["sh", "-c", script], environment=os.environ)
+
+    with pytest.raises(KeyboardInterrupt), BackgroundTask(work, Progress()):
+        wait_for(nice.exists, "file")
+        raise KeyboardInterrupt
+    assert nice.read_text().split()[-1] == "19"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority")
+def test_its_programs_have_their_own_priority_when_they_are_waited_for(tmp_path):
+    script = f"touch {tmp_path}/there; until [ $(nice) = 0 ]; do sleep 0.1; done"
+    done: list[int] = []
+
+    def work(_: Progress) -> None:
+        done.append(run_program(["sh", "-c", script], environment=os.environ)[0])
+
+    with BackgroundTask(work, Progress()) as made:
+        wait_for((tmp_path / "there").exists, "file")
+        made.wait()
+    assert done == [0]

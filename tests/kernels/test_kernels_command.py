@@ -66,6 +66,17 @@ def test_a_word_that_no_kernel_has_is_an_error(stocked: Mirror) -> None:
         assert isinstance(done.exception, InputError) and not done.stdout
 
 
+@pytest.mark.parametrize("word", ["ubuntu:bionic", "fedora:42"])
+def test_a_kernel_that_only_its_archive_knows_is_not_denied(stocked: Mirror, word: str) -> None:
+    """It said that no kernel has ubuntu:bionic, which `kduel run` takes."""
+    told = CliRunner().invoke(command, [word]).exception
+    assert isinstance(told, InputError) and told.message.startswith(f"{word} is a kernel that `kduel run` takes")
+    assert f"kduel run {word}" in told.remedy
+    for other in ("ubuntu:", "debian:9.9", "nosuch:1"):
+        told = CliRunner().invoke(command, [other]).exception
+        assert isinstance(told, InputError) and told.message == f"no kernel has {other}"
+
+
 def test_help_names_every_way_to_give_a_kernel() -> None:
     told = CliRunner().invoke(command, ["--help"]).output
     forms = [source.summary.partition(": ")[0] for source in plugins("kernels").values()]

@@ -9,7 +9,7 @@ import click
 
 from kduel.cli import completions
 from kduel.cli.options import NamedPath, Word, delta_option, format_option, output_option
-from kduel.cli.output import emit, emit_json
+from kduel.cli.output import emit, emit_json, is_on_terminal
 
 FORMATS = ("text", "markdown", "html", "json")
 
@@ -32,15 +32,22 @@ FORMATS = ("text", "markdown", "html", "json")
     show_default=True,
     help="Compare each column with the first, with the previous one, with both, or all pairs.",
 )
+@click.option("--full", is_flag=True, help="Show everything on a terminal, too; files and pipes always have it.")
 @click.option("--claims", type=NamedPath(), metavar="FILE", help="Test the claims in this TOML file.")
 @delta_option("the run's own within a run, 1 between runs")
 def command(
-    runs: tuple[str, ...], form: str, output: Path | None, against: str, claims: Path | None, delta: float | None
+    runs: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    against: str,
+    full: bool,
+    claims: Path | None,
+    delta: float | None,
 ) -> None:
     """Compare runs made at different times, one column for each contender.
 
-    What else differs between them (kernels, packages, conditions, hardware) comes first. A change is attributed to one
-    thing only if nothing else differs. Pairs of columns that are not compared are named at the end.
+    The largest changes come first, then what else differs between them (kernels, packages, conditions, hardware). A change is
+    attributed to one thing only if nothing else differs. Pairs of columns that are not compared are named at the end.
     """
     from kduel.analysis.campaigns.claims import judge_claims, read_claims
     from kduel.analysis.campaigns.columns import columns
@@ -54,4 +61,6 @@ def command(
     if form == "json":
         emit_json({"campaigns": result, "claims": judged}, output)
     else:
-        emit(page.FORMATS[form](wording.page_of(result, judged)), output)
+        brief = form == "text" and not full and is_on_terminal(output)
+        told = page.FORMATS[form](wording.page_of(result, judged, brief=brief))
+        emit(f"{told}\nWhat else differs, all results and their intervals: --full\n" if brief else told, output)

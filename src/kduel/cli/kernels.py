@@ -60,6 +60,12 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
     lines = [line for line in lines if all(has_word(line, word) for word in words)]
     lines.sort(key=lambda line: (version_key(line.version), line.spec), reverse=True)
     if words and not lines:
+        if unlisted := next((word for word in words if is_unlisted(word)), ""):
+            raise InputError(
+                f"{unlisted} is a kernel that `kduel run` takes, and only its archive knows which: kernels of this source are listed "
+                "once they are in the cache",
+                f"Try it: kduel run {unlisted} debian:6.12 --dry-run. docs/distributions.md tells what the releases have.",
+            )
         raise InputError(
             f"no kernel{' in the cache' if offline else ''} has {' and '.join(words)}",
             "`kduel kernels` without a word lists all.",
@@ -71,6 +77,17 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
         emit_json({"schema": 1, "kernels": kernels})
     else:
         click.echo(format_table(lines) if lines else "the cache has no kernels")
+
+
+def is_unlisted(word: str) -> bool:
+    """True if the word is a kernel's specification, with a prefix, of which nothing is listed here."""
+    from kduel.core.errors import KduelError
+    from kduel.kernels import find_source
+
+    try:
+        return ":" in word and not word.startswith("debian:") and bool(find_source(word))
+    except KduelError:
+        return False
 
 
 def has_word(line: Available, word: str) -> bool:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BUSY_PCT = 20.0
 """A host on which tasks wait for a CPU so much of the time is named as a reason for the spread."""
+STARVED_PCT = 50.0
+"""Beyond this, somebody always waits, and a boot that runs is said to."""
 BOOTS_SHOWN = 3
 
 
@@ -72,7 +74,7 @@ class LiveRun:
         lines: list[Line] = [
             [(clip(self.title(), width), "bold")],
             [(clip(self.progress(), width), "")],
-            *([(clip(line, width), "cyan")] for line in self.boot_lines()),
+            *([(clip(line, width), "cyan")] for line in self.boot_lines(host)),
         ]
         below: list[Line] = [[(clip(self.host_line(host), width), "dim")], [(clip(self.time_left(host), width), "")]]
         room = height - 1 - len(lines) - len(below) - 2
@@ -111,19 +113,20 @@ class LiveRun:
             parts.append(f"void: {kinds}")
         return " · ".join(parts)
 
-    def boot_lines(self) -> list[str]:
-        """A line for each boot that runs: block, contender, step, seconds."""
+    def boot_lines(self, host: HostLoad) -> list[str]:
+        """A line for each boot that runs: block, contender, step, seconds, and why it is slow."""
         if self.parallel is None:
             return []
         # Its directory leaves this place when a boot is kept, or put aside to be made again.
         boots = [boot for boot in list(self.boots.values()) if boot.staged.is_dir()]
+        waits = ", waiting for a CPU" if host.waiting_pct is not None and host.waiting_pct >= STARVED_PCT else ""
         out = []
         for boot in boots[:BOOTS_SHOWN]:
             seconds = time.monotonic() - boot.began
             usual = f" of about {self.last.mean_seconds * self.parallel:.0f}" if self.last else ""
             out.append(
                 f"now: block {boot.block} · {visible(boot.contender, 80)} · "
-                f"{boot_phase(boot.staged)} · {seconds:.0f}{usual} s"
+                f"{boot_phase(boot.staged)}{waits} · {seconds:.0f}{usual} s"
             )
         if len(boots) > BOOTS_SHOWN:
             out.append(f"     and {len(boots) - BOOTS_SHOWN} more boots")
@@ -160,6 +163,16 @@ class LiveRun:
             why = " (CPUs busy)" if busy else ""
             return f"{text}; {plural(number, 'metric')} may need over {plural(most, 'block')} at this spread{why}"
         return f"{text}; it ends when all are decided within ±{plain_number(self.study.about.delta)} % or beyond 0"
+
+
+def crowd(host: HostLoad) -> str:
+    """The host's load in words, where more tasks want to run than there are CPUs; else empty."""
+    cpus = os.cpu_count() or 1
+    return (
+        f"host load {host.load:.0f} on {plural(cpus, 'CPU')}"
+        if host.load is not None and host.load > 1.5 * cpus
+        else ""
+    )
 
 
 def read_host(root: Path = Path("/")) -> HostLoad:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from kduel.core.text import plural, visible
 
 if TYPE_CHECKING:
+    from kduel.cli.live import HostLoad
     from kduel.cli.terminal import Terminal
     from kduel.run.watch import BootStarted, TrialDone, Watcher
     from kduel.study.load import Study
 
+WAITED = 0.05
+"""The least share of a guest's time that it waited for a CPU of the host, for which its line says so."""
 METRICS_AT_MOST = 7
 """Primary metrics in a line; a matrix may have hundreds."""
 
@@ -23,7 +26,7 @@ def show_trials(
 ) -> Iterator[tuple[Watcher, BootStarted]]:
     """Show the run: as a table that is redrawn where the terminal can, else as a line for each trial. `parallel`: how many
     boots may run here at once; None where they run elsewhere."""
-    from kduel.cli.live import LiveRun, read_host
+    from kduel.cli.live import LiveRun, crowd, read_host
 
     if terminal.can_draw:
         live = LiveRun(study, where, parallel)
@@ -32,16 +35,20 @@ def show_trials(
         return
 
     def watch(progress: TrialDone) -> None:
-        terminal.info(trial_line(progress))
+        terminal.info(trial_line(progress, read_host()))
         if progress.block_done and progress.metrics:
             terminal.info(f"      {standing_line(progress, len(study.names))}")
 
-    terminal.info("trials")
+    busy = crowd(read_host())
+    terminal.info(f"trials{f': {busy}, so each of them waits for a CPU and takes longer' if busy else ''}")
     yield watch, lambda *_: None
 
 
-def trial_line(progress: TrialDone) -> str:
-    """A line about a trial that has just ended, or about those that a resumed run has."""
+def trial_line(progress: TrialDone, host: HostLoad | None = None) -> str:
+    """A line about a trial that has just ended, or about those that a resumed run has; with `host`, it says why a trial was slow."""
+    from kduel.cli.live import crowd
+    from kduel.core.host import wait_share
+
     record = progress.record
     if record is None:
         return f"{progress.done:4}  kept"
@@ -50,6 +57,11 @@ def trial_line(progress: TrialDone) -> str:
     )
     if record.member:
         line += f"  on {record.member}"
+    waited = wait_share(record.host.values())
+    if waited is not None and waited >= WAITED:
+        line += f"  the guest waited {100 * waited:.0f} % of its time for a CPU"
+    if host is not None and not record.member and (busy := crowd(host)):
+        line += f"  {busy}"
     if record.void:
         line += f"  {record.void.brief[:160]}"
     elif record.failed_steps:

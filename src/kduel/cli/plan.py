@@ -254,7 +254,7 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule, spent: A
     if not all(cost.paired for cost in costs):
         lines.append(
             "These values are not paired, so the spread is that of independent ones (pairs: the values of the smaller "
-            "arm); blocks of a run may need fewer."
+            "contender); blocks of a run may need fewer."
         )
     if silent:
         lines.append(f"No cost can be estimated for: {'; '.join(silent)}.")

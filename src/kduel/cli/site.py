@@ -15,18 +15,17 @@ from kduel.cli.options import NamedPath, output_path_option, quiet_option
     "--output",
     "-o",
     type=NamedPath(file_okay=False),
-    required=True,
-    help="Directory of the pages: new, empty, or an earlier site, whose pages are replaced; other files are kept.",
+    help="Directory of the pages: new, empty, or an earlier site, whose pages are replaced; other files are kept.  [default: kduel-site]",
 )
 @quiet_option
-def command(place: Path, output: Path, quiet: bool) -> None:
+def command(place: Path, output: Path | None, quiet: bool) -> None:
     """Write static pages about all runs in or below DIR: they open offline, need no server and have no script.
 
     There is a page with all runs, one for each pair of contenders, one for each benchmark over time with its change
     points, a matrix of contenders by metrics, and the machines. The index of DIR is brought up to date first.
 
     \b
-    kduel site kduel-runs --output public
+    kduel site kduel-runs
     """
     from kduel.analysis.campaigns.history import runs_below
     from kduel.analysis.index import update
@@ -35,6 +34,7 @@ def command(place: Path, output: Path, quiet: bool) -> None:
     from kduel.report.site.write import pages_of, write_site
     from kduel.store.rundir import INDEX
 
+    output = output or Path("kduel-site")
     pages_of(output)
     index = place / INDEX
     found = update(place, runs_below([place]), index, Terminal(quiet))

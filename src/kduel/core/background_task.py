@@ -30,6 +30,9 @@ class BackgroundTask:
     one that it starts. The block never ends before the work, unless it is interrupted again.
     """
 
+    LOWEST = 19
+    """Nice value of the programs that the work runs until somebody waits for it: what is done meanwhile comes first."""
+
     def __init__(self, work: Callable[[Progress], Any], progress: Progress) -> None:
         self.progress = progress
         self.doing = ""
@@ -39,6 +42,7 @@ class BackgroundTask:
         self._lock = threading.Lock()
         self._stopped = False
         self._process: Popen[Any] | None = None
+        self._nice = self.LOWEST
         # Not the thread's end: Python 3.11 takes a thread for ended when an exception interrupts join().
         self._done = threading.Event()
 
@@ -55,6 +59,10 @@ class BackgroundTask:
 
     def wait(self) -> None:
         """Return when the work is done, and show what is still to be waited for. Raises what it raised."""
+        with self._lock:
+            self._nice = 0
+            if self._process is not None:
+                _set_nice(self._process, self._nice)
         if not self._done.is_set() and self.doing:
             with self.progress.task(f"still {self.doing}"):
                 self._done.wait()
@@ -81,6 +89,8 @@ class BackgroundTask:
     def _running(self, process: Popen[Any]) -> Iterator[None]:
         with self._lock:
             self._process = process
+            if self._nice:
+                _set_nice(process, self._nice)
             if self._stopped:
                 # It has nothing to clean up yet; a SIGTERM before its handler is set would be lost.
                 _signal(process, signal.SIGKILL)
@@ -136,6 +146,14 @@ def run_program(command: Sequence[str], *, environment: Mapping[str, str], stdin
                 raise
         errors.seek(0)
         return process.returncode, errors.read().decode(errors="replace")
+
+
+def _set_nice(process: Popen[Any], value: int) -> None:
+    """Give the program's first process group, and its session's scheduling group, a nice value, as far as this user may."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, process.pid, value)
+    with suppress(OSError):
+        Path(f"/proc/{process.pid}/autogroup").write_text(f"{value}\n", "ascii")
 
 
 def _signal(process: Popen[Any], how: signal.Signals) -> None:

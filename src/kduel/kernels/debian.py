@@ -187,7 +187,9 @@ def choose(wanted: PackageRequest, archive: Archive, cache: Cache) -> tuple[Cand
 
 def unpack_candidate(chosen: Candidate, wanted: PackageRequest, archive: Archive, into: Path) -> None:
     packages = archive.download(chosen.parts, into)
-    with archive.progress.task(f"unpacking {chosen.image.name}"):
+    with archive.progress.task(
+        f"unpacking {chosen.image.name} ({sum(one.size for one in chosen.parts) / 1e6:.0f} MB)"
+    ):
         files = unpack(packages, into)
     for package in packages:
         package.unlink()

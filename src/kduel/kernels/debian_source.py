@@ -15,7 +15,7 @@ from kduel.kernels.apt.archive import Archive, Package
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.compile.from_source import FromSource
 from kduel.kernels.compile.recipe import read_recipe
-from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
+from kduel.kernels.compile.source import SourceTree, count_files, read_version, unpack_tree, untar
 from kduel.kernels.debian import matches_version
 
 NAME = re.compile(r"linux-source-\d[\w.]*")
@@ -51,7 +51,10 @@ class DebianSource(FromSource):
     def _source_tree(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> SourceTree:
         def extract(into: Path) -> None:
             (deb,) = archive.fetch(package.name, package.version)
-            with progress.task(f"unpacking {package.name} {package.version}"):
+            with (
+                progress.task(f"unpacking {package.name} {package.version} ({package.size / 1e6:.0f} MB)") as task,
+                count_files(into, task),
+            ):
                 untar_inside(deb, into)
 
         tree = unpack_tree(f"{package.name}_{package.version}-{package.sha256[:12]}", extract, cache=cache)

@@ -9,7 +9,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.compile.from_source import FromSource
-from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar, version_in
+from kduel.kernels.compile.source import SourceTree, count_files, read_version, unpack_tree, untar, version_in
 
 
 class Git(FromSource):
@@ -27,8 +27,10 @@ class Git(FromSource):
 
         def extract(into: Path) -> None:
             command = ["git", "-C", str(top), "archive", "--format=tar", commit]
+            files = len(ask_git(top, "ls-tree", "-r", "--name-only", "-z", commit).split("\0")) - 1
             with (
-                progress.task(f"unpacking commit {commit[:12]}"),
+                progress.task(f"unpacking commit {commit[:12]} ({files:,} files)", files) as task,
+                count_files(into, task),
                 subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as feed,
             ):
                 untar(None, into, feed)

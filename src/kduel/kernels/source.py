@@ -9,7 +9,7 @@ from kduel.core.errors import InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.kernels.compile.from_source import FromSource
-from kduel.kernels.compile.source import SourceTree, check_archive, read_version, unpack_tree, untar
+from kduel.kernels.compile.source import SourceTree, check_archive, count_files, read_version, unpack_tree, untar
 
 
 class SourceArchive(FromSource):
@@ -30,7 +30,10 @@ class SourceArchive(FromSource):
             raise InputError(f"{path} cannot be read: {error.strerror}", "Check its permissions.") from error
 
         def extract(into: Path) -> None:
-            with progress.task(f"unpacking {path.name}"):
+            with (
+                progress.task(f"unpacking {path.name} ({path.stat().st_size / 1e6:.0f} MB)") as task,
+                count_files(into, task),
+            ):
                 untar(path, into)
 
         tree = unpack_tree(digest[:32], extract, cache=cache)

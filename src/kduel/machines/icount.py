@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 from msgspec import Meta, structs
 
@@ -70,6 +70,8 @@ class IcountSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, k
     """Above 0: address layouts are random, from the number of the block modulo this; each block has its own."""
     cmdline: str = ""
     """Words added to every contender's command line."""
+    priority: Literal["high", "normal"] = "high"
+    """As of the machine qemu: no count depends on it, but beside guests with more weight a count takes many times as long."""
     boot_deadline: Seconds = 600.0
     """Seconds of the host's from start to the script, less those in which the guest waits for a CPU of the host."""
 
@@ -113,6 +115,7 @@ class IcountMachine(QemuMachine):
                     ],
                 )
             ),
+            priority=settings.priority,
             boot_deadline=settings.boot_deadline,
         )
         super().__init__(inner, "tcg", root, bases, images, None, cache)
@@ -210,6 +213,7 @@ class IcountMachine(QemuMachine):
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
                 record_host=False,
+                raised=self.settings.priority == "high",
                 own_time=True,
             )
         return self.judge(trial, done)
@@ -266,6 +270,7 @@ class IcountMachine(QemuMachine):
                     writes={COUNTS: count},
                     preload=self.guard,
                     record_host=False,
+                    raised=self.settings.priority == "high",
                     own_time=True,
                 )
             check_not_killed(done.killed_by, "a boot")

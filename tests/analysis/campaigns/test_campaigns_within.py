@@ -229,6 +229,23 @@ def test_a_difference_too_small_to_matter_is_called_so(run: Path) -> None:
     assert said.count("too small to matter") == len(small) > 0
 
 
+def test_what_changed_comes_first_and_the_largest_of_it(run: Path) -> None:
+    """The text began with 300 lines about what else differs."""
+    found = campaigns([str(run)])
+    first = wording.page_of(found).sections[0]
+    shown = [
+        m for m in found.between[0].changes if m.claimed and m.verdict in ("more", "fewer") and not m.below_delta
+    ]
+    assert shown and first.heading == "What changed" and first.table is not None
+    largest = max(shown, key=lambda m: abs(m.effect_pct or 0.0))
+    assert first.table.rows[0][0] == f"{largest.benchmark}/{largest.metric}"
+    assert len(first.table.rows) == min(wording.MOST_CHANGES, len(shown))
+    assert first.sentences[0].startswith(f"{len(shown)} of {len([m for m in found.between[0].changes if m.n])} ")
+    assert [section.heading for section in wording.page_of(found, brief=True).sections] == ["What changed"]
+    nothing = wording.page_of(campaigns([str(run)], delta=99.0)).sections[0]
+    assert nothing.table is None and nothing.sentences[0].startswith("0 of ")
+
+
 def test_a_run_that_is_given_twice_is_named(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"^{run} is given twice"):
         columns([str(run), str(run)])

@@ -208,3 +208,12 @@ def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp
     ]
     timed = [row for row in rows["latest"] if row["metric"] == "time"]
     assert [row["path"] for row in timed] == ["timed-late"]
+
+
+def test_without_an_option_the_pages_go_to_a_directory_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "runs/one", 5)
+    monkeypatch.chdir(tmp_path)
+    assert called("site", tmp_path / "runs", "--quiet").startswith("kduel-site/index.html: 1 run")
+    assert (tmp_path / "kduel-site/index.html").is_file()

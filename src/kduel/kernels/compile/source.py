@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, os_errors
+from kduel.core.progress import Task
 
 KIND = "source"
+LOOK_SECONDS = 3.0
+"""Between two counts of the files of a tree that is being unpacked."""
 NUMBERS = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
 
 
@@ -66,6 +71,27 @@ def untar(archive: Path | None, into: Path, feed: subprocess.Popen[bytes] | None
         )
     if done.returncode:
         raise damaged_archive(archive, done.stderr)
+
+
+@contextmanager
+def count_files(into: Path, task: Task) -> Iterator[None]:
+    """Advance a task by the files that appear below `into`, looked at every few seconds."""
+    done, seen = threading.Event(), 0
+
+    def watch() -> None:
+        nonlocal seen
+        while not done.wait(LOOK_SECONDS):
+            now = sum(len(files) for _, _, files in os.walk(into))
+            task.advance(now - seen)
+            seen = now
+
+    thread = threading.Thread(target=watch, name="kduel-files", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def check_archive(archive: Path) -> None:

@@ -240,7 +240,7 @@ class Distribution(KernelSource):
             download(offered.address, package, progress, sha256=offered.sha256, size=offered.size)
             self.check(package, offered, progress)
             packages.append(package)
-        with progress.task(f"unpacking {packages[0].name}"):
+        with progress.task(f"unpacking {packages[0].name} ({sum(one.size for one in chosen.packages) / 1e6:.0f} MB)"):
             files = self.unpack(packages, into)
         for package in packages:
             package.unlink()

@@ -11,23 +11,63 @@ from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChan
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
+from kduel.judge.verdict.headline import shows_difference
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.content.digest import side_words
 
 MOST_CONFOUNDS = 60
+MOST_CHANGES = 10
+"""Lines about what changed at the beginning: the largest changes."""
 
 
-def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = ()) -> CampaignPage:
-    """Everything, in the order in which it should be read."""
-    sections = [columns_section(found), confounds_section(found), results_section(found), attribution_section(found)]
-    sections += [change_section(pair, found) for pair in found.between]
-    sections.append(not_compared_section(found))
+def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool = False) -> CampaignPage:
+    """Everything, in the order in which it should be read: what changed comes first. `brief`: no more than that and the claims."""
+    sections = [changed_section(found)]
+    if not brief:
+        sections += [columns_section(found), confounds_section(found), results_section(found)]
+        sections += [attribution_section(found), *(change_section(pair, found) for pair in found.between)]
+        sections.append(not_compared_section(found))
     if claims:
         sections.append(claims_section(claims))
     names = " against ".join(column.name for column in found.columns[:3])
     more = f" and {len(found.columns) - 3} more" if len(found.columns) > 3 else ""
     shown = [section for section in sections if section.sentences or section.table or section.bullets]
     return CampaignPage(title=f"Campaigns: {names}{more}", sections=shown)
+
+
+def changed_section(found: Campaigns) -> PageSection:
+    """Section with the largest changes that are shown by the data, and how many there are of each kind."""
+    changes = [(pair, change) for pair in found.between for change in pair.changes if change.n]
+    shown = [both for both in changes if shows_difference(both[1]) and both[1].claimed and not both[1].below_delta]
+    shown.sort(key=lambda both: -abs(both[1].effect_pct or 0.0))
+    names = letters(found)
+    rows = [
+        [
+            f"{change.benchmark}/{change.metric}",
+            f"{names[pair.before]} to {names[pair.after]}",
+            effect(change),
+            ", ".join(filter(None, (change.word, side_words(change)))),
+        ]
+        for pair, change in shown[:MOST_CHANGES]
+    ]
+    undecided = sum(change.verdict == "undecided" for _, change in changes)
+    more = f", the largest {MOST_CHANGES} first" if len(shown) > MOST_CHANGES else ""
+    sentences = [
+        f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided. "
+        + ", ".join(f"{column.letter} is {column.name}" for column in found.columns)
+        + "."
+    ]
+    sentences += [
+        f"{names[pair.before]} to {names[pair.after]}: not attributable to one cause."
+        for pair in found.between
+        if any(one is pair for one, _ in shown)
+        and pair.attribution.cause is None
+        and (pair.attribution.things or pair.attribution.unknown)
+    ]
+    table = (
+        CampaignTable(head=["metric", "columns", "change", "verdict"], rows=rows, numbers_from=4) if rows else None
+    )
+    return PageSection(heading="What changed", sentences=sentences, table=table)
 
 
 def letters(found: Campaigns) -> dict[str, str]:

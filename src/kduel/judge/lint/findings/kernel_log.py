@@ -26,7 +26,7 @@ def kernel_reports(results: Results, _samples: list[Samples]) -> Iterator[str]:
             continue
         told = ", ".join(f"{counts[name]} of {total} trials of {name}" for name, total in totals.items())
         yield (
-            f"The kernel reported trouble ({kind}) in {told}: the arms differ in more than their speed. "
+            f"The kernel reported trouble ({kind}) in {told}: the contenders differ in more than their speed. "
             f"First in {having[0].id}: {having[0].findings[kind]}. Read the consoles, and repair or declare it."
         )
 

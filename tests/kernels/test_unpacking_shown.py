@@ -1,0 +1,60 @@
+"""What a person reads while a tree is unpacked, which may take minutes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress, Task
+from kduel.kernels.compile import source
+from kduel.kernels.git import PLUGIN
+
+
+class Counting(Task):
+    def __init__(self) -> None:
+        self.done = 0.0
+
+    def advance(self, amount: float = 1) -> None:
+        self.done += amount
+
+
+class Told(Progress):
+    def __init__(self) -> None:
+        self.tasks: list[tuple[str, float | None]] = []
+
+    @contextmanager
+    def task(self, text: str, total: float | None = None) -> Iterator[Task]:
+        self.tasks.append((text, total))
+        yield Task()
+
+
+def test_a_commit_is_unpacked_with_the_number_of_its_files(tmp_path: Path) -> None:
+    place = tmp_path / "repository"
+    (place / "a").mkdir(parents=True)
+    (place / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n")
+    for name in ("Kconfig", "a/b", "a/c d"):
+        (place / name).touch()
+    own = ["git", "-C", str(place), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "kernel"]):
+        subprocess.run([*own, *words], check=True)
+    told = Told()
+    PLUGIN.source(str(place), cache=Cache(tmp_path / "cache"), progress=told, offline=True)
+    ((text, total),) = told.tasks
+    assert text.startswith("unpacking commit ") and text.endswith("(4 files)") and total == 4
+
+
+def test_files_are_counted_as_they_appear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "LOOK_SECONDS", 0.01)
+    task = Counting()
+    with source.count_files(tmp_path, task):
+        for number in range(3):
+            (tmp_path / f"d{number}").mkdir()
+            (tmp_path / f"d{number}/file").touch()
+        while task.done < 3:
+            pass
+    assert task.done == 3
