@@ -55,13 +55,17 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with the most guests come first, as they take longest: a worker must not begin one when all others end."""
+    """Files with the most guests come first, as they take longest: a worker must not begin one when all others end. The first
+    command of the README boots for minutes in one test."""
     guests, tests = Counter[Path](), Counter[Path]()
     for item in items:
         tests[item.path] += 1
         guests[item.path] += item.get_closest_marker("guest") is not None
-    items.sort(key=lambda item: (-guests[item.path], -tests[item.path], item.path))
+    items.sort(
+        key=lambda item: (item.path.name != "test_readme.py", -guests[item.path], -tests[item.path], item.path)
+    )
 
 
 def _need(*programs: str) -> str:

@@ -197,6 +197,7 @@ boot(Path({directory!r}), tiny.say(b"up") + tiny.SPIN, deadline=300)
 """
 
 
+@pytest.mark.essential
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_guest_dies_with_us_however_we_die(how, tmp_path):
     program = KILLED.format(here=str(Path(__file__).parent), directory=str(tmp_path))

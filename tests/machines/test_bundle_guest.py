@@ -63,6 +63,7 @@ def kduel(place: Path, *words: object, prefix: tuple[str, ...] = (), **more: str
     return done.stdout
 
 
+@pytest.mark.essential
 @pytest.mark.skipif(os.geteuid() != 0, reason="taking the network away takes root")
 def test_a_run_without_network_from_a_bundle(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)

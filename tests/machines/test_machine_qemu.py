@@ -75,6 +75,7 @@ def good(outcome: Outcome) -> Outcome:
     return outcome
 
 
+@pytest.mark.essential
 @pytest.mark.guest
 def test_a_trial_from_start_to_end_and_again_by_hand(boot, kernel):
     looking = """
@@ -120,6 +121,7 @@ def test_a_trial_from_start_to_end_and_again_by_hand(boot, kernel):
     assert (again / "01-s0/stdout").read_text().splitlines()[:2] == [kernel.release, "hello from a program"]
 
 
+@pytest.mark.essential
 @pytest.mark.guest
 def test_a_kernel_that_panics_is_named_with_its_console(boot):
     outcome, into = boot("echo c >/proc/sysrq-trigger; sleep 60")
@@ -162,6 +164,7 @@ def test_one_wrong_byte_on_the_way_home_voids_the_trial(boot, monkeypatch):
     assert not (into / "01-s0").exists()
 
 
+@pytest.mark.essential
 @pytest.mark.guest
 def test_results_beyond_the_bound_are_told_not_kept(boot, monkeypatch):
     monkeypatch.setattr(envelope, "LIMIT", 200_000)

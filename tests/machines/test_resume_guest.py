@@ -116,6 +116,7 @@ def tree(kernel: Kernel, into: Path) -> None:
     (into / "modules").symlink_to(kernel.modules)
 
 
+@pytest.mark.essential
 def test_kernels_of_debian_after_the_cache_was_moved(shell: Shell) -> None:
     """The same command, and `resume`; lock.json holds no path of the cache."""
     run, cwd = shell.place / "run", shell.place

@@ -52,6 +52,7 @@ def test_links_and_pictures_are_there() -> None:
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
+@pytest.mark.essential
 @pytest.mark.guest
 @pytest.mark.network
 def test_the_first_command_ends_in_a_verdict_and_a_report(tmp_path: Path) -> None:

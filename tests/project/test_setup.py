@@ -12,10 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from kduel.core.host_packages import COMMANDS, FAMILIES, host_family, install_command, package_table
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = ("ruff", "mypy", "lint-imports", "python", "pytest")
+"""Called by ./run-tests."""
 EVERYWHERE = {"apt-get", "flock", "setpriv", "unshare"}
 """Of every Debian: apt, and util-linux, which is essential."""
 
@@ -81,6 +84,49 @@ def test_ci_runs_the_two_commands_of_the_readme_on_a_bare_system() -> None:
     text = (ROOT / ".ci/run").read_text()
     for command in re.findall(r"^    (\./\S.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)[:2]:
         assert command in text
+    assert "'./run-tests --rest'" in text, "and all other tests"
+
+
+def selected(tmp_path: Path, *words: str) -> list[str]:
+    """The marks that `./run-tests` selects tests by, in the order of its calls of pytest."""
+    (tmp_path / "bin").mkdir(parents=True)
+    shutil.copy(ROOT / "run-tests", tmp_path)
+    for name in ("scripts/setup", "scripts/setup-dev", *(f".venv/bin/{name}" for name in PROGRAMS)):
+        stub = tmp_path / name
+        stub.parent.mkdir(parents=True, exist_ok=True)
+        stub.write_text('#!/bin/sh\ncase $0 in */pytest) printf "%s\\n" "$@" called ;; esac\n')
+        stub.chmod(0o755)
+    said = subprocess.run([tmp_path / "run-tests", *words], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^-m\n(.*)$", said, re.MULTILINE)
+
+
+def test_every_test_is_run_by_default_or_with_the_rest(tmp_path: Path) -> None:
+    marks = ("guest", "network", "slow", "alone", "essential")
+    default, rest = selected(tmp_path / "default"), selected(tmp_path / "rest", "--rest")
+    assert len(default) == 1
+    for number in range(2 ** len(marks)):
+        its = {mark for place, mark in enumerate(marks) if number >> place & 1}
+        if its >= {"alone", "essential"}:
+            continue
+        chosen = [
+            Expression.compile(text).evaluate(lambda name, its=its, **_: name in its) for text in default + rest
+        ]
+        assert chosen.count(True) == 1, its
+        assert chosen[0] == ("essential" in its or not its), its
+    (fast,) = selected(tmp_path / "fast", "--fast")
+    assert not Expression.compile(fast).evaluate(lambda name, **_: name in ("guest", "essential"))
+    everything = selected(tmp_path / "all", "--all")
+    assert everything == ["not alone", "alone"]
+
+
+def test_the_readme_says_how_many_tests_with_guests_there_are_by_default() -> None:
+    marked = [
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for _ in re.finditer(r"^@pytest\.mark\.essential$", path.read_text(), re.MULTILINE)
+    ]
+    words = dict(enumerate(("eight", "nine", "ten"), 8))
+    assert f"and {words[len(marked)]} with real guests" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.slow

@@ -82,12 +82,11 @@ def test_the_cut_whose_sides_do_not_differ_is_the_one_that_goes() -> None:
 
 
 def test_of_two_cuts_that_hide_each_other_the_stronger_stays() -> None:
-    """Between them the stretch is too short for either to differ; once the weaker is gone the other does."""
+    """A cut beside the step and one behind it: neither differs by itself while the other is there."""
     rng = np.random.default_rng(9)
-    values = np.concatenate([rng.normal(0, 1, 10), rng.normal(3, 1, 3), rng.normal(10, 1, 10)])
-    assert prune_cuts(values, np.zeros(values.size), [10, 13], 1e-9) == []
-    values = np.concatenate([rng.normal(0, 1, 20), rng.normal(10, 1, 20)])
-    assert prune_cuts(values, np.zeros(values.size), [18, 20, 22], 0.01) == [20]
+    values = np.concatenate([rng.normal(0, 1, 16), rng.normal(10, 1, 16)])
+    assert prune_cuts(values, np.zeros(values.size), [15, 18], 0.01) == [15]
+    assert prune_cuts(values, np.zeros(values.size), [10, 22], 0.01) == []
 
 
 @settings(max_examples=30, deadline=None)

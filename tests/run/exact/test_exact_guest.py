@@ -42,6 +42,7 @@ def ready() -> Ready:
     return ready_to_count(OPERATIONS, contender_tables([quick(KERNEL)] * 2, True), boot)
 
 
+@pytest.mark.essential
 def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, tmp_path: Path) -> None:
     outcome = ready.machine.boot(trial_of(ready, tmp_path / "one"))
     assert not outcome.void, outcome.message
