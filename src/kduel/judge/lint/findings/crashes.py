@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kduel.core.experiment import LEFT_OUT
@@ -12,14 +13,22 @@ from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.verdict.voids import Missing, depends
 
 
-def crashes(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """Void trials that depend on the contender."""
-    totals: dict[str, tuple[int, int]] = {}
+def void_counts(results: Results) -> dict[str, tuple[Counter[str], int]]:
+    """By contender: its void trials by code, and the number of its trials; without those that are void for another's fault."""
+    found: dict[str, tuple[Counter[str], int]] = {}
     for trial in results.trials:
         if trial.void and (trial.void.code == LEFT_OUT or not may_be_contenders(trial.void)):
             continue
-        void, total = totals.get(trial.contender, (0, 0))
-        totals[trial.contender] = void + (trial.status == "void"), total + 1
+        void, total = found.get(trial.contender, (Counter(), 0))
+        if trial.status == "void":
+            void[trial.void.code if trial.void else ""] += 1
+        found[trial.contender] = void, total + 1
+    return found
+
+
+def crashes(results: Results, _samples: list[Samples]) -> Iterator[str]:
+    """Void trials that depend on the contender."""
+    totals = {name: (void.total(), total) for name, (void, total) in void_counts(results).items()}
     if not results.contenders or results.contenders[0].name not in totals:
         return
     baseline = results.contenders[0].name
