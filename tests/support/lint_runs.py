@@ -61,13 +61,15 @@ def linted(
 ) -> Results:
     """The run of these metrics, judged and examined."""
     samples = tables[0]
+    turns = 50 if any(one.turns for one in tables) else None
     if samples.paired:
         how = judge_primary if quick else judge
-        metrics = how(tables, Rule.of_edition(2, max_blocks=len(samples.blocks)), exact=exact)
+        rule = Rule.of_edition(2, max_blocks=len(samples.blocks), in_turns=turns is not None)
+        metrics = how(tables, rule, exact=exact)
     else:
         metrics = judge_unpaired(tables, Rule.of_edition(2))
     results = Results(
-        study=StudyResult(imported=imported, edition=2),
+        study=StudyResult(imported=imported, edition=2, turns=turns),
         machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
         trials=list(trials),

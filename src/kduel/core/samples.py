@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from kduel.core.experiment import Metric
 from kduel.core.slices import SliceValue
+from kduel.core.turns import StepTurns
 
 LARGEST = 1e150
 """Squares of larger values overflow."""
@@ -135,6 +136,8 @@ class Samples(Struct, kw_only=True):
     """By contender, of the first block that has them."""
     slices: dict[str, list[list[SliceValue]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the slices that a value was reduced from; empty where there were none."""
+    turns: dict[str, list[list[StepTurns]]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: the turns of the step, or of each of its slices; empty where none were taken."""
     distributions: dict[str, list[Distribution | None]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: all single measurements, at the metric that is their main figure."""
     printed: dict[str, list[float | None]] = field(default_factory=dict)

@@ -199,6 +199,7 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         distributions=chain_field(lambda table: table.distributions, None)
         if any(table.distributions for table in present)
         else {},
+        turns=chain_field(lambda table: table.turns, []) if any(table.turns for table in present) else {},
         modes=next((table.modes for table in present if table.modes), {}),
         covariates={name: chain_field(partial(covariate, name), None) for name in whole.covariates},
     )

@@ -16,9 +16,10 @@ from kduel.core.experiment import Metric, Step
 from kduel.core.host import OTHER_WORK
 from kduel.core.samples import Details, Samples, StepResult, within_reason
 from kduel.core.slices import ALL, SliceValue, interleave, plain_mean, reduce_slices, slice_label
+from kduel.core.turns import StepTurns
 from kduel.core.untrusted import MalformedError, decode, read
 from kduel.core.void_codes import never_began
-from kduel.store.documents import Lock, TrialRecord, check_steps
+from kduel.store.documents import Lock, TrialRecord, check_steps, read_turns
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 from kduel.study.file import Blocks
@@ -90,6 +91,13 @@ class PreparedSteps:
             for step, pieces in zip(self.steps, self.pieces, strict=True)
             if len(pieces) > 1
         }
+
+    def directories(self, index: int) -> list[str]:
+        """Names of the directories of a step's slices, or of the step in one piece."""
+        label, count = self.steps[index].label, len(self.pieces[index])
+        return [
+            step_directory(Path(), index, label, piece).name for piece in (range(1, count + 1) if count > 1 else (0,))
+        ]
 
     def in_order(self, steps: Sequence[int], seed: int) -> list[tuple[int, int]]:
         """(step, slice) in the order of a trial of a block with this seed; slice 0 is a step in one piece."""
@@ -197,6 +205,7 @@ class Collector:
         self.found: dict[tuple[int, str], TrialRecord] = {}
         self.values: dict[tuple[int, str], Values] = {}
         self.details: dict[tuple[int, str], dict[int, Details]] = {}
+        self.turns: dict[tuple[int, str], dict[str, StepTurns]] = {}
 
     def add(self, record: TrialRecord, values: Values | None = None) -> None:
         """Take in one trial: its raw files, or the values that were just read from them."""
@@ -209,6 +218,8 @@ class Collector:
         directory = self.run.directory(record.id)
         self.values[key] = self.prepared.parse_trial(directory)[0] if values is None else values
         self.details[key] = {index: self.prepared.details(directory, index) for index in self.values[key]}
+        if (turns := read_turns(directory)) is not None:
+            self.turns[key] = turns.steps
 
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""
@@ -254,6 +265,7 @@ class Collector:
                         covariates={OTHER_WORK: known} if measured else {},
                         machines=machines,
                         beyond=self.find_beyond(index, metric, chosen),
+                        turns=self.find_turns(index, chosen),
                         **self.detail_fields(index, metric.name, chosen),
                     )
                 )
@@ -267,6 +279,16 @@ class Collector:
             for name in self.names
         }
         return {name: beyond for name, beyond in found.items() if beyond}
+
+    def find_turns(self, index: int, blocks: list[int]) -> dict[str, list[list[StepTurns]]]:
+        """By contender and block, the turns of a step's slices; none where one of them is not recorded."""
+        labels = self.prepared.directories(index)
+        found = {name: [self.turns.get((block, name), {}) for block in blocks] for name in self.names}
+        kept = {
+            name: [[steps[one] for one in labels] if all(one in steps for one in labels) else [] for steps in trials]
+            for name, trials in found.items()
+        }
+        return kept if any(map(any, kept.values())) else {}
 
     def places(self, block: int) -> dict[str, int]:
         """By contender, the place in time of its trial. What was made again came after the rest of its block."""

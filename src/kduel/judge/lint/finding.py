@@ -28,6 +28,7 @@ class Cause(StrEnum):
     RESOLUTION = "The values are too coarse"
     MACHINES = "The machines do not agree"
     ORDER = "The place of a trial within its block matters"
+    TURNS = "The contenders did not take turns evenly"
 
 
 class Finding(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from kduel.judge.lint.findings.order_effect import FEWEST_BLOCKS, Places, places
 
 def carry_over(case: Case) -> Iterator[str]:
     """An analysis of variance: values by contender, block and the contender of the trial before."""
+    if case.rule.in_turns:
+        return  # All of a block ran at the same time.
     gaps, chance = significant_gaps(case, followers_of)
     if not gaps:
         return
@@ -55,7 +57,7 @@ PLUGIN = Finding(
     weight=76,
     meaning="The contender of the trial before changes a trial's value: a contender that heats the machine or fills a disk "
     "slows whatever follows it, in two contenders mostly the other one. The verdict counts that against the wrong contender, and "
-    "no order of trials prevents it.",
+    "no order of trials prevents it. Not looked for where contenders take turns: all of a block run at the same time.",
     remedy="Let the machine come to rest between trials (`settle`, a cool-down), and reset what a trial leaves behind.",
     chance=True,
     check=carry_over,

@@ -20,6 +20,8 @@ def drift(case: Case) -> Iterator[str]:
     residuals, places = case.residuals
     if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
         return
+    if case.rule.in_turns and residuals.size < FEWEST:
+        return
     correlation = float(np.corrcoef(midranks(residuals), midranks(places.astype(float)))[0, 1])
     freedom = residuals.size - 3
     if not np.isfinite(correlation) or abs(correlation) >= 1:
@@ -28,6 +30,13 @@ def drift(case: Case) -> Iterator[str]:
         return
     slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
     size = f"{percent(100 * slope)} of the mean" if case.positive else change(slope, case.metric.unit)
+    if case.rule.in_turns:
+        yield (
+            f"The difference of the contenders drifts by about {size} from the first block to the last (rank correlation "
+            f"with time {with_sign(correlation, '.2f')}). The speed of the host is the same for both: look for what only one "
+            "of them uses up, such as memory or a disk."
+        )
+        return
     remedy = (
         "Randomised blocks keep it out of the verdict, but it widens the interval: look for heat, a filling disk or "
         "other work on the host."
@@ -46,7 +55,7 @@ PLUGIN = Finding(
     cause=Cause.TIME,
     weight=50,
     meaning="The values rise or fall over the run (rank correlation with time). Randomised blocks keep a drift out of "
-    "the verdict, but it widens the interval.",
+    "the verdict, but it widens the interval. Where contenders take turns it is their difference that drifts.",
     remedy="Look for heat, a filling disk, or other work on the host.",
     chance=True,
     check=drift,

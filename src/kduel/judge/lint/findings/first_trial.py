@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kduel.core.format import amount, quantity
-from kduel.judge.lint.case import ArmValues, Case, Floats
+from kduel.judge.lint.case import ArmValues, Case, Floats, gap_text
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.statistics import chance_of_gap, combine_chances
 
@@ -18,6 +18,9 @@ def first_trial(case: Case) -> Iterator[str]:
     """The run's first trial, or each arm's where the arms were measured apart, farther out than any other."""
     if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
         return
+    if case.rule.in_turns:
+        yield from first_block(case)
+        return
     arms = [arm for arm in case.arms if not case.paired or opens(arm)]
     if not arms or first_chance(case, [any(arm is one for one in arms) for arm in case.arms]) >= case.level:
         return
@@ -27,6 +30,19 @@ def first_trial(case: Case) -> Iterator[str]:
         f"The first trial stands out: {firsts} against a mean of {rests} in the others. Add a trial "
         "before the first that is discarded, by a rule set beforehand."
     )
+
+
+def first_block(case: Case) -> Iterator[str]:
+    """The difference of the contenders in the first block, farther out than any other."""
+    gaps = case.gaps
+    if gaps.size < FEWEST or case.counterpart[2][0] != case.table.blocks[0]:
+        return
+    if farthest_first(np.abs(gaps - np.median(gaps))) < case.level:
+        first, rest = (gap_text(float(gap), case.logarithmic, case.metric.unit) for gap in (gaps[0], gaps[1:].mean()))
+        yield (
+            f"The first block stands out: there the contenders differ by {first}, by {rest} on average in the others. Add "
+            "a block before the first that is discarded, by a rule set beforehand."
+        )
 
 
 def first_chance(case: Case, chosen: Sequence[bool]) -> float:
@@ -58,7 +74,7 @@ PLUGIN = Finding(
     cause=Cause.TIME,
     weight=46,
     meaning="The first trial of the run, or of each contender where they were measured apart, lies further out than any "
-    "other: a warm-up effect.",
+    "other: a warm-up effect. Where contenders take turns it is the difference in the first block.",
     remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
     chance=True,
     check=first_trial,

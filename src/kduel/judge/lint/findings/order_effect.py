@@ -30,6 +30,13 @@ def order_effect(case: Case) -> Iterator[str]:
     if not gaps:
         return
     listed = ", ".join(f"place {number} {text}" for number, text in enumerate(gaps, 2))
+    if case.rule.in_turns:
+        yield (
+            f"Who is started first in its block changes the value: against the first, {listed} (p = {chance:.1g}). Guests "
+            "that take turns differ by where their memory lies and how long they were held. The order is drawn for each "
+            "block, which keeps it out of the verdict and widens the interval."
+        )
+        return
     yield (
         f"A trial's place in its block changes the value: against the first place, {listed} (p = {chance:.1g}). "
         "The trial before leaves something behind: heat, full caches, a used disk. Let the machine come to rest between "
@@ -95,7 +102,8 @@ PLUGIN = Finding(
     cause=Cause.ORDER,
     weight=52,
     meaning="A trial's place within its block changes its value: the trial before it leaves something behind (heat, a "
-    "full cache, a used disk). From ten blocks on it is a covariate of the interval; with fewer it widens the interval.",
+    "full cache, a used disk). From ten blocks on it is a covariate of the interval; with fewer it widens the interval. Where contenders take "
+    "turns it is the place in the order of starts, and never a covariate.",
     remedy="Let the machine cool down and come to rest between trials; discard caches.",
     chance=True,
     check=order_effect,

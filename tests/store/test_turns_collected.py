@@ -1,0 +1,44 @@
+"""The record of turns in a run's samples: by step, contender and block, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from taken_turns import turns_of
+
+from kduel.core.turns import TURNS_FILE, TrialTurns
+from kduel.store.collect import Collector, collect, step_directory
+from kduel.store.integrity import trials_of
+from kduel.store.rundir import RunDir
+
+
+def test_each_table_has_the_turns_of_its_step(unpack: Callable[[str], Path]) -> None:
+    run = RunDir.open(unpack("qemu"))
+    assert all(table.turns == {} for table in collect(run.path)), "a run of one boot after the other has none"
+    lock = run.lock()
+    records = trials_of(run, lock)
+    collector = Collector(run, lock)
+    for record in records:
+        steps = {
+            step_directory(Path(), index, step.label).name: turns_of(record.position, float(index))
+            for index, step in enumerate(lock.steps)
+        }
+        if record.position == 0:
+            steps.popitem()
+        told = TrialTurns(turns_ms=50, partners=[], place=1, steps=steps)
+        (run.directory(record.id) / TURNS_FILE).write_bytes(msgspec.json.encode(told))
+        collector.add(record)
+    first = records[0]
+    *others, last = lock.steps
+    for table in collector.samples():
+        place = table.blocks.index(first.block)
+        (begin,) = {index for index, step in enumerate(lock.steps) if step.label == table.benchmark}
+        found = table.turns.get(first.contender, [[]] * (place + 1))[place]
+        assert found == ([] if table.benchmark == last.label else [turns_of(0, float(begin))])
+        for record in records[1:]:
+            assert table.turns[record.contender][table.blocks.index(record.block)] == [
+                turns_of(record.position, float(begin))
+            ]
+    assert others, "one step is recorded, one is not"
