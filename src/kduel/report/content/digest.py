@@ -23,7 +23,7 @@ from kduel.judge.verdict.headline import (
 from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.caveats import caveats, run_facts, sureness
 from kduel.report.content.factors import FactorGroup, factor_groups
-from kduel.report.content.methods import reduced_value
+from kduel.report.content.methods import measured_how
 from kduel.report.content.notes import Notes, number_notes
 from kduel.report.content.provenance import provenance
 from kduel.report.content.undecided import by_reason
@@ -142,7 +142,7 @@ def digest(results: Results, run: str = "RUN") -> Digest:
         title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
-        measured=[*provenance(results), *reduced_value(results)],
+        measured=[*provenance(results), *measured_how(results)],
         own_caveats=caveats(results, run),
         comparisons=[of_factors(group, notes, results) for group in factor_groups(results)]
         or [compare(results, notes, *pair) for pair in compared_pairs(results)],

@@ -7,6 +7,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.slices import ALL, KEPT, Reducer, chosen_reducer
 from kduel.core.text import plural, visible
+from kduel.core.turns import Turns
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.spending import RHO
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
@@ -56,7 +57,21 @@ def design(results: Results) -> str:
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
         f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
-        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}.{slices(study.slices, study.reduce)}"
+        f"touches all of them alike.{turns(study.turns)} This run has {plural(len(results.blocks), 'block')}."
+        f"{slices(study.slices, study.reduce)}"
+    )
+
+
+def turns(taken: Turns | None) -> str:
+    """Sentences on how the contenders of a block shared the host's time; empty where one booted after the other."""
+    if not isinstance(taken, int):
+        return ""
+    length = f"turns of {taken} ms, and steps that cannot be held ran" if taken else "turns: each step or slice ran"
+    return (
+        " The contenders of a block were all alive at once and one of them ran at any moment, the others held with their "
+        f"clocks: they took {length} whole, one contender after the other. The order of turns was drawn in balanced "
+        "rounds, in which each contender comes first equally often. So disturbances of the host hit all of them "
+        "alike and cancel in the ratio; caches pass from one to the next."
     )
 
 
@@ -70,11 +85,15 @@ def slices(count: int, reducer: Reducer) -> str:
     )
 
 
-def reduced_value(results: Results) -> list[str]:
-    """Sentence on the value of metrics in slices, for reports without a description of the methods; none without slices."""
+def measured_how(results: Results) -> list[str]:
+    """Sentences on turns and on the value of metrics in slices, for reports without a description of the methods."""
+    said = ["The contenders of a block ran in turns (docs/turns.md)."] if results.study.in_turns else []
     if not any(metric.slices for metric in results.metrics):
-        return []
-    return [f"A trial's value of a metric in slices is the {REDUCED[results.study.reduce]} of them (docs/slices.md)."]
+        return said
+    return [
+        *said,
+        f"A trial's value of a metric in slices is the {REDUCED[results.study.reduce]} of them (docs/slices.md).",
+    ]
 
 
 def value_words(metric: MetricResult, reducer: Reducer) -> str:

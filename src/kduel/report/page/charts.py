@@ -14,6 +14,7 @@ from kduel.report.content.host import drawn_figure, figures
 from kduel.report.content.methods import value_words
 from kduel.report.content.notes import key
 from kduel.report.plots import trials as drawn
+from kduel.report.plots.turns import Column, turns_charts
 
 MOST_SLICES_OF_PAGE = 3000
 """Slices that the charts of all metrics together draw one by one; of more, neighbours are drawn as one."""
@@ -104,6 +105,23 @@ class Charts:
         if size > 1:
             unit += f"; each dot the median of up to {size} slices"
         return drawn.slices_chart(found, unit, "Each slice's value by its time in the trial.") if found else Markup()
+
+    def turns(self, group: MetricGroup) -> Markup:
+        """Of a run in turns: the contenders' slices side by side, and their ratios."""
+        if not self.results.study.in_turns or not group.repeated:
+            return Markup()
+        whole: dict[int, Column] = {
+            arm: [[] if value is None else [value] for value in column]
+            for arm, column in enumerate(group.values)
+            if column
+        }
+        slices: dict[int, Column] = {
+            self.arms[name]: [[one.value for one in boot] for boot in boots]
+            for metric in group.results
+            for name, boots in metric.slices.items()
+        }
+        many = sum(len(boot) for boots in slices.values() for boot in boots) > self.most_slices
+        return turns_charts(self.results.blocks, slices if slices.keys() == whole.keys() and not many else whole)
 
     def spells(self, groups: list[MetricGroup]) -> list[Markup]:
         """All slices of the run: how much worse than usual, and how long the guest waited."""
