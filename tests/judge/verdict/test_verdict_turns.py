@@ -5,12 +5,14 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from taken_turns import with_slices
 from verdict_tables import noisy
 
 from kduel.core.host import OTHER_WORK
 from kduel.core.results import StudyResult
 from kduel.core.samples import Samples
 from kduel.core.turns import Turns
+from kduel.judge.verdict.components import components
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.looks import orders_vary
 from kduel.judge.verdict.rule import planned_rule
@@ -69,3 +71,14 @@ def test_what_contenders_share_gets_no_verdict_in_turns(aspect: str) -> None:
 def test_other_metrics_are_judged_in_turns() -> None:
     (found,) = judge([noisy(3, 0.05, 0.005, 12)], planned_rule(StudyResult(turns=50)))
     assert (found.verdict, found.decided_at) == ("faster", 4)
+
+
+def test_what_both_contenders_share_in_a_slice_is_no_component_in_turns() -> None:
+    """Own noise of 1 % a slice and 2 % a boot, beside 20 % a slice that both share."""
+    draw = np.random.default_rng(8)
+    samples = with_slices(noisy(3, 0.0, 0.02 * np.sqrt(2), 400), draw, own=0.01, shared=0.2)
+    found = components(samples, "B")
+    assert found and found.slices_pct == pytest.approx(1.0, rel=0.05)
+    assert found.boots_pct == pytest.approx(2.0, rel=0.15) and found.advice == "more-blocks"
+    apart = components(msgspec.structs.replace(samples, turns={}), "B")
+    assert apart and apart.slices_pct and apart.slices_pct > 15

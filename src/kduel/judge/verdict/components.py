@@ -15,7 +15,8 @@ def components(table: Samples, contender: str) -> Components | None:
     """Variance components of the logarithms of the baseline's and a contender's values, over their complete blocks.
 
     Analysis of variance of slices in boots, and of boots crossed with blocks and contenders; negative parts are 0. What
-    all boots have in common at a place of the trial is not counted. None where fewer than FEWEST blocks are complete or a
+    all boots have in common at a place of the trial is not counted; nor is, in turns, what both have in common in a slice,
+    which cancels in their ratio. None where fewer than FEWEST blocks are complete or a
     value is not above 0.
     """
     boots = pair_slices(table, contender)
@@ -32,8 +33,9 @@ def components(table: Samples, contender: str) -> Components | None:
     if slices == 1:
         return Components(blocks_pct=percent(between), boots_pct=percent(boot))
     gaps = logs - means[:, :, None]
-    gaps -= gaps.mean(axis=(0, 1))
-    piece = float((gaps**2).sum()) / ((arms * blocks - 1) * (slices - 1))
+    gaps -= gaps.mean(axis=0 if table.turns else (0, 1))
+    freedom = (arms - 1) * blocks if table.turns else arms * blocks - 1
+    piece = float((gaps**2).sum()) / (freedom * (slices - 1))
     errors = [one.error for arm in boots for boots_ in arm for one in boots_]
     known = [error for error in errors if error is not None]
     within = float(np.mean(np.square(known))) if len(known) == len(errors) else None
