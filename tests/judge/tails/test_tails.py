@@ -275,6 +275,16 @@ def test_a_run_states_tails_for_every_contender() -> None:
     assert msgspec.json.encode([found, shifts, bounded])
 
 
+def test_contenders_and_metrics_share_the_level_of_a_bound() -> None:
+    draw, rule = np.random.default_rng(5), Rule.fixed_blocks(12, edition=2)
+    bound = Bound(metric="latency", limit="100 us", share=0.001)
+    one = table(old=exponential(draw), new=exponential(draw))
+    other = structs.replace(one, benchmark="other")
+    for tables, arms in (([one], 2), ([one, other], 4)):
+        assert {tail.bound.level for tail in tail_results(tables, rule, bound) if tail.bound} == {rule.alpha / arms}
+    assert {tail.level for tail in tail_results([one, other], rule, bound)} == {rule.alpha}
+
+
 @pytest.mark.parametrize("height", [14, 22, 40])
 def test_the_last_screen_of_a_run_has_the_verdict_on_its_bound(height: int) -> None:
     """It was in the report alone."""

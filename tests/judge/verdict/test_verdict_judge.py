@@ -13,6 +13,7 @@ from verdict_tables import generations, noisy, table
 from kduel.core.errors import InputError
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
+from kduel.judge.verdict.classify import benjamini_hochberg
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 
@@ -346,6 +347,12 @@ def test_benjamini_and_hochberg_step_by_step() -> None:
     # With two of ten called, intervals are at 1 - .05 * 2/10.
     logs = math.log1p((found[0].ci_high_pct or 0) / 100) - math.log1p((found[0].effect_pct or 0) / 100)
     assert logs == pytest.approx(stats.t.isf(0.005, 9) * 0.05 * np.array([1.0, -1.0] * 5).std(ddof=1) / math.sqrt(10))
+
+
+def test_a_p_value_at_its_limit_is_called() -> None:
+    """Of three, the limits are .25, .5 and .75 at a level of .75."""
+    assert benjamini_hochberg([0.5, 0.375, 1.0, None], 0.75).level == 0.5
+    assert benjamini_hochberg([0.5078125, 0.375, 1.0, None], 0.75).level == 0.25
 
 
 def test_exploratory_metrics_take_no_alpha_from_primary_ones() -> None:

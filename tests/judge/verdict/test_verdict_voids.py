@@ -6,10 +6,12 @@ import pytest
 from verdict_tables import noisy
 
 from kduel.core.metric_results import MetricResult
+from kduel.judge.verdict.classify import ABOVE, BELOW
 from kduel.judge.verdict.interim import is_finished
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
+from kduel.judge.verdict.voids import Missing, forbidden
 
 
 def lacking(effect: float, better: str, *, first: int = 0, second: int = 0, **more: object) -> MetricResult:
@@ -55,6 +57,15 @@ def test_the_arm_that_misses_more_may_be_called_worse_only(
 def test_the_evidence_is_named() -> None:
     assert "all of one contender" in lacking(0.05, "higher", second=2).withheld
     assert "Fisher's exact test: p = 0.02" in lacking(0.05, "higher", first=1, second=8).withheld
+
+
+def test_the_arm_that_misses_more_is_the_one_with_the_larger_share() -> None:
+    """Eight of forty are fewer than six of ten."""
+    table = noisy(1, 0.05, 0.005, 20, better="higher")
+    counts = Missing(6, 10), Missing(8, 40)
+    assert forbidden(table, "B", counts, ABOVE, table.blocks) == ""
+    assert "8 of 40 trials of B" in forbidden(table, "B", counts, BELOW, table.blocks)
+    assert forbidden(table, "B", counts[::-1], BELOW, table.blocks) == ""
 
 
 def test_exploratory_metrics_too() -> None:
