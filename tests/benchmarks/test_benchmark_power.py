@@ -149,11 +149,11 @@ def test_the_script_reads_the_tree_as_it_is(tmp_path: Path) -> None:
     [
         (
             "Startup finished in 1.234s (kernel) + 5.678s (userspace) = 6.912s \ngraphical.target reached after 5s\n",
-            {"kernel": 1.234, "userspace": 5.678, "total": 6.912},
+            {"kernel": 1.234, "userspace": 5.678, "time": 6.912},
         ),
         (
             "Startup finished in 11.2s (firmware) + 802ms (loader) + 3.5s (kernel) + 1min 2.498s (userspace) = 1min 18s \n",
-            {"kernel": 3.5, "userspace": 62.498, "total": 78.0},
+            {"kernel": 3.5, "userspace": 62.498, "time": 65.998},
         ),
     ],
 )

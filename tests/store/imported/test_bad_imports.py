@@ -123,7 +123,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> N
         (HEADER.replace(",value", "").replace(",", ";"), "lacks 'value'"),
         (HEADER.replace(",value", "").replace(",", "\t"), "lacks 'value'"),
         (HEADER + ",kind,kind", "has twice 'kind'"),
-        ("1,2,3", "lacks 'contender'"),
+        ("1,2,3", "in no format that KDuel knows"),
     ],
 )
 def test_a_bad_header_is_named(tmp_path: Path, header: str, said: str) -> None:

@@ -10,7 +10,8 @@ from kduel.core.errors import InputError
 from kduel.core.samples import Samples
 from kduel.store.imported import Source, bring_in, read
 
-CASES = Path(__file__).parent / "fixtures/cases"
+FIXTURES = Path(__file__).parent / "fixtures"
+CASES = FIXTURES / "cases"
 
 
 def tables(tmp_path: Path, *sources: Source) -> dict[str, Samples]:
@@ -183,3 +184,48 @@ def test_names_of_kernels_are_contenders(name: str, tmp_path: Path) -> None:
     file.write_text(f"trial,{name},other\n1,10,11\n2,10,12\n")
     (table,) = tables(tmp_path, Source(file)).values()
     assert table.contenders == [name, "other"]
+
+
+def test_both_directions_of_iperf3_are_kept(tmp_path: Path) -> None:
+    file = FIXTURES / "iperf3-3.12-bidir.json"
+    found = tables(tmp_path, Source(file, "old"), Source(file, "new"))
+    assert found["TCP 1 stream bidir/throughput"].values["old"] == [5094507792.254178]
+    assert found["TCP 1 stream bidir reverse/throughput"].values["old"] == [3747277326.46509]
+    assert found["TCP 1 stream bidir reverse/retransmits"].values["old"] == [11]
+
+
+@pytest.mark.parametrize(
+    "before", ["$ hyperfine --export-json - true", "[root@host ~]# cat a.json", "\x1b[32m#\x1b[0m x"]
+)
+@pytest.mark.parametrize("file", ["hyperfine-1.15.0-two.json", "jmh-1.37-a.json", "iperf3-3.12-a.json"])
+def test_a_prompt_before_json(before: str, file: str, tmp_path: Path) -> None:
+    plain = FIXTURES / file
+    told = tmp_path / "told.json"
+    told.write_text(f"{before}\n{plain.read_text()}")
+    prompted = tables(tmp_path / "1", Source(told, "old"), Source(plain, "new"))
+    assert prompted and all(table.values["old"] == table.values["new"] for table in prompted.values())
+
+
+def test_a_fault_below_a_prompt_is_named_by_its_line(tmp_path: Path) -> None:
+    text = (FIXTURES / "iperf3-3.12-a.json").read_text()
+    file = tmp_path / "old.json"
+    file.write_text("$ iperf3\n" + text.replace('"num_streams":\t1', '"num_streams":\t1x', 1))
+    line = 1 + (file.read_text().partition("1x")[0]).count("\n")
+    with pytest.raises(InputError, match=f"line {line}:"):
+        tables(tmp_path, Source(file, "old"), Source(file, "new"))
+
+
+@pytest.mark.parametrize("index", ["trial", "", "benchmark"])
+def test_release_numbers_are_headings_of_contenders(index: str, tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text(f"{index},6.1,6.12\n1,10,11\n2,10,12\n")
+    found = tables(tmp_path, Source(file))
+    assert all(table.contenders == ["6.1", "6.12"] for table in found.values())
+
+
+def test_a_table_of_something_else_is_no_table_of_values(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("name;state;note;1\na;running;none;2\n")
+    with pytest.raises(InputError, match="in no format that KDuel knows") as caught:
+        tables(tmp_path, Source(file))
+    assert "a table" in caught.value.remedy

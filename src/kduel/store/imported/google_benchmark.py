@@ -14,7 +14,6 @@ from kduel.core.experiment import Better
 from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
-    file_stem,
     json_number,
     location_text,
     read_json,
@@ -49,9 +48,6 @@ class GoogleBenchmark(ForeignFormat):
         return bool(re.match(r'\s*\{\s*"(context|benchmarks)"', head)) and (
             '"real_time"' in head or '"context"' in head
         )
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         arm = str(contender)

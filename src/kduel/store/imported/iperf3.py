@@ -12,7 +12,6 @@ from kduel.core.errors import InputError
 from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
-    file_stem,
     json_documents,
     json_number,
     location_text,
@@ -43,11 +42,20 @@ class Start(Struct):
 
 
 class End(Struct):
-    """Its end: `sum` is UDP's."""
+    """Its end: `sum` is UDP's; those of the second direction are there with --bidir."""
 
     sum_sent: Sum | None = None
     sum_received: Sum | None = None
     sum: Sum | None = None
+    sum_sent_bidir_reverse: Sum | None = None
+    sum_received_bidir_reverse: Sum | None = None
+    sum_bidir_reverse: Sum | None = None
+
+    def directions(self) -> dict[str, tuple[Sum | None, Sum | None, Sum | None]]:
+        """What was sent, received, and UDP's own sum, by the addition to the benchmark's name."""
+        second = self.sum_sent_bidir_reverse, self.sum_received_bidir_reverse, self.sum_bidir_reverse
+        first = self.sum_sent, self.sum_received, self.sum
+        return {" bidir": first, " bidir reverse": second} if any(second) else {"": first}
 
 
 class Report(Struct):
@@ -68,48 +76,45 @@ class Iperf3(ForeignFormat):
     def recognises(self, head: str) -> bool:
         return bool(re.match(r'\s*\{\s*"start"\s*:\s*\{\s*"connected"', head)) and '"iperf 3' in head
 
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
-
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
         for call, report in enumerate(json_documents(path, Report, "iperf3 --json"), 1):
             place, asked = f"call {call}", report.start.test_start
-            received = report.end.sum_received or report.end.sum
-            if report.error or asked is None or received is None:
-                raise InputError(
-                    f"{location_text(path, place)}: {report.error[:120] or 'it has no result'}",
-                    "Remove this call from the file, and repeat it.",
+            for direction, (sent, received, udp) in report.end.directions().items():
+                total = received or udp
+                if report.error or asked is None or total is None:
+                    raise InputError(
+                        f"{location_text(path, place)}: {report.error[:120] or 'it has no result'}",
+                        "Remove this call from the file, and repeat it.",
+                    )
+                way = direction or " reverse" * bool(asked.reverse)
+                name = f"{asked.protocol} {asked.num_streams} stream{'s' * (asked.num_streams != 1)}{way}"
+                trials[name] = trials.get(name, 0) + 1
+                throughput: float | None = total.bits_per_second
+                if received is None and asked.protocol.upper() == "UDP":
+                    # Before 3.11 the one sum of UDP is what was sent.
+                    lost = total.lost_percent
+                    throughput = None if lost is None else total.bits_per_second * (1 - lost / 100)
+                    note = (
+                        f"{name}: iperf3 before 3.11 reports what was sent; the throughput is that, less the share lost"
+                        if lost is not None
+                        else f"{name}: throughput, as iperf3 before 3.11 reports what was sent, and not what was lost"
+                    )
+                    if note not in skipped:
+                        skipped.append(note)
+                figures = (
+                    ("throughput", "bit/s", "higher", throughput, "throughput"),
+                    ("retransmits", "segments", "lower", sent.retransmits if sent else None, ""),
+                    ("jitter", "ms", "lower", total.jitter_ms, ""),
+                    ("lost", "%", "lower", total.lost_percent, ""),
                 )
-            way = " reverse" if asked.reverse else ""
-            name = f"{asked.protocol} {asked.num_streams} stream{'s' * (asked.num_streams != 1)}{way}"
-            trials[name] = trials.get(name, 0) + 1
-            sent = report.end.sum_sent
-            throughput: float | None = received.bits_per_second
-            if report.end.sum_received is None and asked.protocol.upper() == "UDP":
-                # Before 3.11 the one sum of UDP is what was sent.
-                lost = received.lost_percent
-                throughput = None if lost is None else received.bits_per_second * (1 - lost / 100)
-                note = (
-                    f"{name}: iperf3 before 3.11 reports what was sent; the throughput is that, less the share lost"
-                    if lost is not None
-                    else f"{name}: throughput, as iperf3 before 3.11 reports what was sent, and not what was lost"
-                )
-                if note not in skipped:
-                    skipped.append(note)
-            figures = (
-                ("throughput", "bit/s", "higher", throughput, "throughput"),
-                ("retransmits", "segments", "lower", sent.retransmits if sent else None, ""),
-                ("jitter", "ms", "lower", received.jitter_ms, ""),
-                ("lost", "%", "lower", received.lost_percent, ""),
-            )
-            for metric, unit, better, value, aspect in figures:
-                if value is not None:
-                    yield ForeignRow(
-                        str(contender), trials[name], name, metric, unit, better,  # type: ignore[arg-type]
-                        json_number(path, place, metric, value), place,
-                        "mean" if metric == "throughput" else "value", least=0.0, aspect=aspect or None,  # type: ignore[arg-type]
-                    )  # fmt: skip
+                for metric, unit, better, value, aspect in figures:
+                    if value is not None:
+                        yield ForeignRow(
+                            str(contender), trials[name], name, metric, unit, better,  # type: ignore[arg-type]
+                            json_number(path, place, metric, value), place,
+                            "mean" if metric == "throughput" else "value", least=0.0, aspect=aspect or None,  # type: ignore[arg-type]
+                        )  # fmt: skip
 
 
 PLUGIN = Iperf3()

@@ -16,7 +16,6 @@ from kduel.core.experiment import Better
 from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
-    file_stem,
     json_number,
     location_text,
     read_json,
@@ -57,9 +56,6 @@ class Jmh(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return bool(re.match(r"\s*\[\s*\{", head)) and '"primaryMetric"' in head and '"mode"' in head
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         results = read_json(path, list[JmhResult], "JMH -rf json")

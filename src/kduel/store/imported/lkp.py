@@ -11,7 +11,6 @@ from kduel.core.experiment import Better
 from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
-    file_stem,
     json_number,
     location_text,
     read_json,
@@ -41,9 +40,6 @@ class Lkp(ForeignFormat):
         return bool(
             re.match(r'\s*\{\s*"[\w.-]+\.[^"]*"\s*:\s*\[', head) or re.match(rf'\s*\{{\s*"{SOURCE}"\s*:\s*\[', head)
         )
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         matrix = read_json(path, dict[str, list[float | str]], "lkp-tests (matrix.json)")

@@ -11,7 +11,6 @@ from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
     check_complete,
-    file_stem,
     location_text,
     text_lines,
 )
@@ -41,9 +40,6 @@ class Netperf(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return bool(BEGIN.match(head)) and " port 0 AF_INET" in head.partition("\n")[0]
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

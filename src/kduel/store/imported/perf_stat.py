@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text, text_lines
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 VALUE = r"\d+(?:\.\d+)?|<not supported>|<not counted>"
@@ -34,9 +34,6 @@ class PerfStat(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return any(LINE.fullmatch(line.strip(" ")) or OTHERWISE.fullmatch(line) for line in head.splitlines()[:20])
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         seen: dict[str, int] = {}

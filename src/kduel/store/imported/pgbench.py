@@ -11,7 +11,6 @@ from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
     check_complete,
-    file_stem,
     location_text,
     text_lines,
 )
@@ -35,9 +34,6 @@ class Pgbench(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return bool(re.search(r"^transaction type: ", head, re.MULTILINE)) and "\nscaling factor: " in head
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

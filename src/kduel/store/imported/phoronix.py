@@ -24,6 +24,7 @@ class Phoronix(ForeignFormat):
 
     name = "phoronix"
     summary = "Phoronix Test Suite composite.xml, its systems being the contenders"
+    names_contenders = True
 
     def recognises(self, head: str) -> bool:
         return "<PhoronixTestSuite" in head

@@ -46,9 +46,6 @@ class Pyperf(ForeignFormat):
     def recognises(self, head: str) -> bool:
         return bool(re.match(r'\s*\{\s*"(benchmarks|version|metadata)"', head)) and '"runs"' in head
 
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
-
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         document = read_json(path, PyperfDocument, "pyperf")
         for index, benchmark in enumerate(document.benchmarks, 1):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Statistic
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text, text_lines
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 HEADING = (
@@ -31,9 +31,6 @@ class RedisBenchmark(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return head.startswith(HEADING)
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trial = 0

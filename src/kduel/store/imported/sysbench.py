@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kduel.core.experiment import Aspect, Better, Statistic
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, file_stem, text_lines
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, text_lines
 from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"sysbench 1\.\S+ \(using .*")
@@ -66,9 +66,6 @@ class Sysbench(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return bool(BEGIN.match(head))
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

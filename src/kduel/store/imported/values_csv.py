@@ -52,10 +52,11 @@ class ValuesCsv(ForeignFormat):
     )
 
     general = True
+    names_contenders = True
 
     def recognises(self, head: str) -> bool:
         first = head.lstrip().split("\n", 1)[0]
-        return first.count(separator(first)) >= 2 and not first.startswith(("{", "[", "<"))
+        return len({*COLUMNS} & {name.strip() for name in first.split(separator(first))}) >= 2
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:

@@ -35,6 +35,7 @@ class Wide(ForeignFormat):
         "a table with a column for each contender (trial,old,new), or for each metric "
         "(contender,trial,latency [ms: lower],rate [1/s: higher])"
     )
+    names_contenders = True
 
     def recognises(self, head: str) -> bool:
         first = head.lstrip("\n").split("\n", 1)[0].rstrip("\r")
@@ -43,7 +44,10 @@ class Wide(ForeignFormat):
         if first.startswith(("{", "[", "<", "#")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
         alone = {"contender", *KERNELS} & {*names} or any("[" in name for name in columns)
-        return len(columns) >= (1 if alone else 2) and not any(map(NUMBER.fullmatch, names))
+        # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
+        if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
+            return False
+        return len(columns) >= (1 if alone else 2)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         table = records(path, "Its first line names the columns.")

@@ -12,7 +12,6 @@ from kduel.store.imported.support.foreign import (
     ForeignFormat,
     ForeignRow,
     check_complete,
-    file_stem,
     location_text,
     text_lines,
 )
@@ -36,9 +35,6 @@ class Wrk(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         return bool(BEGIN.match(head)) and " threads and " in head
-
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or file_stem(path)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

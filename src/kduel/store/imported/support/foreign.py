@@ -22,6 +22,12 @@ MOST_BYTES = 64 << 20
 
 HEAD = 64 << 10
 
+MOST_BEFORE = 5
+"""Lines before the first that belongs to a format: a prompt, a warning."""
+
+JSON_BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:[\]\[{\"\d-]|\Z))")
+"""Where JSON begins, which the prompt `[root@host ~]#` does not."""
+
 Typed = TypeVar("Typed")
 
 
@@ -66,16 +72,20 @@ class ForeignFormat(ABC):
     general: ClassVar[bool] = False
     """Whether `recognises` takes what several formats look like, so that all others are asked first."""
 
+    names_contenders: ClassVar[bool] = False
+    """Whether a file holds several contenders under names of their own."""
+
     @abstractmethod
     def recognises(self, head: str) -> bool:
         """True if a file that begins like this (64 KiB at most) is in this format."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        """Name of the contender that the file measured: the user's, or None where the file itself names its contenders.
+        """Name of the contender that the file measured, the user's or the file's own; None where the file itself names its
+        contenders.
 
         `alone`: no other file is brought in next to it.
         """
-        return given
+        return given or (None if self.names_contenders else file_stem(path))
 
     @abstractmethod
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
@@ -206,15 +216,23 @@ def json_number(path: Path, where: int | str, what: str, value: object) -> float
 
 def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
     """A typed JSON file; unknown keys are ignored. Raises InputError naming the line or the key that is wrong."""
-    return _decode(path, read_bounded(path).removeprefix(codecs.BOM_UTF8), kind, program, unique=True)
+    return _decode(path, json_only(read_bounded(path).removeprefix(codecs.BOM_UTF8)), kind, program, unique=True)
 
 
 def json_documents(path: Path, kind: type[Typed], program: str) -> Iterator[Typed]:
     """Typed JSON documents that were appended to one file, each of which begins and ends with a brace in a line of its own. Keys may be
     there twice, as in what iperf3 3.12 writes. Raises as `read_json`, with the line counted from its document's."""
-    data = read_bounded(path).removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+    data = json_only(read_bounded(path).removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n"))
     for document in re.split(rb"(?<=\n\})\n(?=\{\n)", data):
         yield _decode(path, document, kind, program, unique=False)
+
+
+def json_only(data: bytes) -> bytes:
+    """A file with JSON, with empty lines in place of at most five lines before it, so that lines keep their numbers."""
+    lines = data.split(b"\n", MOST_BEFORE)
+    rests = (b"\n".join(line[:HEAD] for line in lines[number:]) for number in range(len(lines)))
+    first = next((number for number, rest in enumerate(rests) if JSON_BEGINS.match(rest)), 0)
+    return b"\n".join([b""] * first + lines[first:])
 
 
 def _decode(path: Path, data: bytes, kind: type[Typed], program: str, unique: bool) -> Typed:

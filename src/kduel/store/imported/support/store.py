@@ -23,15 +23,21 @@ from kduel.core.toml import parse_toml
 from kduel.core.validation import DATE_FORMS, moment
 from kduel.core.version import full_version
 from kduel.store.documents import document_bytes, read_document
-from kduel.store.imported.support.foreign import ForeignFormat, beginning, file_stem, read_bounded, without_colour
+from kduel.store.imported.support.foreign import (
+    JSON_BEGINS,
+    MOST_BEFORE,
+    ForeignFormat,
+    beginning,
+    file_stem,
+    read_bounded,
+    without_colour,
+)
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity, find_added
 from kduel.store.manifest import empty_directories, files_below
 from kduel.store.whole_files import whole_directory
 
 MOST_CONDITIONS = 1 << 20
-MOST_BEFORE = 5
-"""Lines before the first that belongs to a format."""
 CAVEAT = "imported: not interleaved, not randomised, environment unknown"
 
 
@@ -166,7 +172,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     rests = [head.split("\n", number)[-1] for number in range(1, MOST_BEFORE + 1)]
     tried = [
         *((head, one) for one in special),
-        *((rest, one) for rest in rests for one in special if one.calls),
+        *((rest, one) for rest in rests for one in special if one.calls or JSON_BEGINS.match(rest.encode())),
         *((head, one) for one in formats.values() if one.general),
     ]
     for text, candidate in tried:
@@ -176,7 +182,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     first = (head.lstrip().splitlines() or [""])[0]
     raise InputError(
         f"{path.name} is in no format that KDuel knows; it begins {first[:60]!r}",
-        f"Name one with --format: {known}.",
+        f"Name one with --format: {known}; kduel import --help says how a table is written.",
     )
 
 
