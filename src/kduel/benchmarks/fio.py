@@ -26,6 +26,7 @@ DIRECTIONS = {
     "read": ("read",), "randread": ("read",), "write": ("write",), "randwrite": ("write",),
     "rw": ("read", "write"), "randrw": ("read", "write"),
 }  # fmt: skip
+PERCENTILES = ("50.000000", "99.000000")
 WAITING = ("psync", "sync")
 """Engines that have one operation under way and no more."""
 
@@ -144,25 +145,30 @@ def direction_metrics(way: str, cache: str) -> tuple[Metric, ...]:
 
 def read_direction(found: Direction, way: str) -> dict[str, float]:
     """The metrics of one direction. Raises ParseError where nothing was moved, or the figures do not fit."""
+    return read_rates(found, way) | read_latencies(found, way)
+
+
+def read_rates(found: Direction, way: str) -> dict[str, float]:
+    """Bandwidth and operations of one direction. Raises as `read_direction`."""
     check_positive(found.total_ios, f"the number of {way} operations")
     check_positive(found.bw_bytes, f"the {way} bandwidth")
     seconds = check_positive(found.runtime, f"the {way} run time") / 1000
     check_agreement(found.bw_bytes, found.io_bytes / seconds, f"the {way} bandwidth")
     check_agreement(found.iops, found.total_ios / seconds, f"the {way} operations per second")
+    return {f"{way}-bandwidth": found.bw_bytes / 2**20, f"{way}-iops": found.iops}
+
+
+def read_latencies(found: Direction, way: str) -> dict[str, float]:
+    """Latencies of one direction. Raises as `read_direction`."""
     try:
-        p50, p99 = (found.clat_ns.percentile[key] for key in ("50.000000", "99.000000"))
+        p50, p99 = (found.clat_ns.percentile[key] for key in PERCENTILES)
     except KeyError as error:
         raise ParseError(f"{REPORT} has no {way} latency percentile {error.args[0]}") from error
     check_positive(p50, f"the {way} latency p50")
     check_samples(found.total_ios, 990, f"the {way} latency p99")
     # The percentiles are edges of a histogram's steps, which may lie a little above the maximum.
     check_ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
-    return {
-        f"{way}-bandwidth": found.bw_bytes / 2**20,
-        f"{way}-iops": found.iops,
-        f"{way}-latency-p50": p50 / 1000,
-        f"{way}-latency-p99": p99 / 1000,
-    }
+    return {f"{way}-latency-p50": p50 / 1000, f"{way}-latency-p99": p99 / 1000}
 
 
 PLUGIN = Fio()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.parameters import Number, Seconds, cut_time
-from kduel.benchmarks.support.reading import check_agreement, check_positive, find_number, read_file
+from kduel.benchmarks.support.reading import check_agreement, check_positive, check_unique, find_number, read_file
 from kduel.core.experiment import Metric
 
 REPORT = "metrics.yaml"
@@ -62,12 +62,7 @@ class StressNg(Benchmark[StressNgParameters]):
     label_formats = {"instances": "{}x", "time": "{}s"}
 
     def metrics(self, parameters: StressNgParameters) -> tuple[Metric, ...]:
-        about = f"By the clock: {ABOUT[parameters.stressor]}."
-        by_cpu = "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting."
-        return (
-            Metric("operations-per-second", "ops/s", "higher", about, "mean", aspect="scheduling"),
-            Metric("operations-per-cpu-second", "ops/s", "higher", by_cpu, "mean", aspect="operation-rate"),
-        )
+        return stressor_metrics(ABOUT[parameters.stressor])
 
     def cut(self, parameters: StressNgParameters, slices: int) -> list[StressNgParameters]:
         return cut_time(parameters, slices)
@@ -85,30 +80,40 @@ class StressNg(Benchmark[StressNgParameters]):
         return float(parameters.time) + 0.5
 
     def parse(self, raw: Raw, parameters: StressNgParameters) -> dict[str, float]:
-        text = read_file(raw, REPORT)
-        if not text.startswith("---\n") or not text.endswith("\n...\n"):
-            raise ParseError(f"{REPORT} is incomplete: it lacks its beginning or its end")
-        metrics = text.partition("\nmetrics:\n")[2]
-        stressors = metrics.count("    - stressor: ")
-        if stressors != 1 or f"- stressor: {parameters.stressor}\n" not in metrics:
+        found = read_stressors(read_file(raw, REPORT), REPORT)
+        if list(found) != [parameters.stressor]:
             raise ParseError(f"{REPORT} has no metrics of the stressor {parameters.stressor} alone")
+        return {name: check_positive(value, name) for name, value in found[parameters.stressor].items()}
 
-        def value(key: str) -> float:
+
+def stressor_metrics(what: str) -> tuple[Metric, ...]:
+    """The metrics of a stressor; `what` it does, in words."""
+    by_cpu = "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting."
+    return (
+        Metric("operations-per-second", "ops/s", "higher", f"By the clock: {what}.", "mean", aspect="scheduling"),
+        Metric("operations-per-cpu-second", "ops/s", "higher", by_cpu, "mean", aspect="operation-rate"),
+    )
+
+
+def read_stressors(text: str, what: str) -> dict[str, dict[str, float]]:
+    """The metrics by stressor of stress-ng's YAML, `what` for the error; those that counted nothing are 0. Raises ParseError."""
+    if not text.startswith("---\n") or not text.endswith("\n...\n"):
+        raise ParseError(f"{what} is incomplete: it lacks its beginning or its end")
+    found: dict[str, dict[str, float]] = {}
+    for block in text.partition("\nmetrics:\n")[2].split("    - stressor: ")[1:]:
+        stressor, _, body = block.partition("\n")
+        check_unique([*found, stressor], "the stressor")
+
+        def value(key: str, body: str = body) -> float:
             # Six spaces: from 0.20 on each instance has its own figures too, further to the right.
-            return find_number(rf" {{6}}{key}: (\S+)", metrics, key)
+            return find_number(rf" {{6}}{key}: (\S+)", body, key)
 
         rate = value("bogo-ops-per-second-real-time")
-        check_agreement(
-            rate,
-            value("bogo-ops") / check_positive(value("wall-clock-time"), "wall-clock-time"),
-            "operations per second",
-        )
-        return {
-            "operations-per-second": check_positive(rate, "operations per second"),
-            "operations-per-cpu-second": check_positive(
-                value("bogo-ops-per-second-usr-sys-time"), "operations per second on a CPU"
-            ),
-        }
+        expected = value("bogo-ops") / check_positive(value("wall-clock-time"), "wall-clock-time")
+        check_agreement(rate, expected, "operations per second")
+        by_cpu = value("bogo-ops-per-second-usr-sys-time")
+        found[stressor] = {"operations-per-second": rate, "operations-per-cpu-second": by_cpu}
+    return found
 
 
 PLUGIN = StressNg()

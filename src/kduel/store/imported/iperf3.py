@@ -52,7 +52,7 @@ class End(Struct):
     sum_bidir_reverse: Sum | None = None
 
     def directions(self) -> dict[str, tuple[Sum | None, Sum | None, Sum | None]]:
-        """What was sent, received, and UDP's own sum, by the addition to the benchmark's name."""
+        """Sums of what was sent and received, and UDP's own, by the addition to the benchmark's name."""
         second = self.sum_sent_bidir_reverse, self.sum_received_bidir_reverse, self.sum_bidir_reverse
         first = self.sum_sent, self.sum_received, self.sum
         return {" bidir": first, " bidir reverse": second} if any(second) else {"": first}

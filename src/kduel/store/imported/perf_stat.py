@@ -1,10 +1,12 @@
-"""The output of `perf stat -x`: a trial is one call of perf, so that calls are appended to one file."""
+"""The output of `perf stat -x` and `-j`: a trial is one call of perf, so that calls are appended to one file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
@@ -26,14 +28,24 @@ COSTS = re.compile(
 """Events of which fewer are better."""
 
 
+JSON = re.compile(r'\s*\{"[a-z -]+" : .*')
+DIVIDED = {"interval", "cpu", "core", "cache", "die", "cluster", "socket", "node", "thread", "cgroup"}
+"""Keys of lines that are a part of a call: of -I, -A and --per-*."""
+
+
 class PerfStat(ForeignFormat):
     """Counters of a command."""
 
     name = "perf-stat"
-    summary = "perf stat -x (such as -x ';' -o FILE --append), a trial being one call of perf"
+    summary = "perf stat -j or -x (such as -x ';' -o FILE --append), a trial being one call of perf"
 
     def recognises(self, head: str) -> bool:
-        return any(LINE.fullmatch(line.strip(" ")) or OTHERWISE.fullmatch(line) for line in head.splitlines()[:20])
+        return any(
+            LINE.fullmatch(line.strip(" "))
+            or OTHERWISE.fullmatch(line)
+            or (JSON.fullmatch(line) and '"event" : ' in line)
+            for line in head.splitlines()[:20]
+        )
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         seen: dict[str, int] = {}
@@ -45,29 +57,32 @@ class PerfStat(ForeignFormat):
             # A line of a derived metric alone has empty fields before it.
             if re.match(r"([^\w\s.<>-]|\t)\1\1", text):
                 continue
-            found = LINE.fullmatch(text.strip(" "))
+            found = read_object(path, line, text) if JSON.fullmatch(text) else fields_of(text)
+            if found == {}:
+                continue
             if found is None:
                 raise InputError(
-                    f"{location_text(path, line)}: {text.strip()[:60]!r} is not value, unit, event, run time and share of perf stat -x",
+                    f"{location_text(path, line)}: {text.strip()[:60]!r} is not value, unit, event, run time and share of one call",
                     "Measure without -I, -A and --per-*, with LC_ALL=C and a separator that no event has: -x ';'.",
                 )
-            event = found["event"]
+            event = str(found["event"])
             seen[event] = seen.get(event, 0) + 1
-            if found["value"].startswith("<"):
-                uncounted[event] = found["value"].strip("<>")
+            value, spread = str(found["value"]), found["spread"]
+            if value.startswith("<"):
+                uncounted[event] = value.strip("<>")
                 continue
-            means = means or found["spread"] is not None
+            means = means or spread is not None
             better: Better = "lower" if COSTS.fullmatch(event.partition(":")[0]) else "none"
             yield ForeignRow(
                 str(contender),
                 seen[event],
                 "perf-stat",
                 event,
-                found["unit"],
+                str(found["unit"]),
                 better,
-                number(path, line, found["value"]),
+                number(path, line, value),
                 line,
-                "value" if found["spread"] is None else "mean",
+                "value" if spread is None else "mean",
                 least=0.0,
             )
         skipped.extend(f"{path.name}: {event} was {why}." for event, why in uncounted.items())
@@ -76,6 +91,30 @@ class PerfStat(ForeignFormat):
                 f"{path.name}: the spread within each call (-r); its mean is one value. "
                 "For more values call perf several times with -o FILE --append."
             )
+
+
+def fields_of(text: str) -> dict[str, str | None] | None:
+    """The fields of a line of -x; None where it is none."""
+    found = LINE.fullmatch(text.strip(" "))
+    return found.groupdict() if found else None
+
+
+def read_object(path: Path, line: int, text: str) -> dict[str, str | None] | None:
+    """The fields of a line of -j; None where it is a part of a call, empty where it is of a derived metric alone. Raises
+    InputError for what is no JSON."""
+    try:
+        found = msgspec.json.decode(text, type=dict[str, str | float])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise InputError(
+            f"{location_text(path, line)}: {error}", "It is not what perf stat -j writes, or it was cut off."
+        ) from error
+    if DIVIDED & found.keys():
+        return None
+    if "counter-value" not in found:
+        return {}
+    names = {"value": "counter-value", "unit": "unit", "event": "event", "spread": "variance"}
+    row = {name: str(found[key]) if key in found else None for name, key in names.items()}
+    return None if None in (row["unit"], row["event"]) else row
 
 
 PLUGIN = PerfStat()

@@ -56,7 +56,8 @@ class ValuesCsv(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         first = head.lstrip().split("\n", 1)[0]
-        return len({*COLUMNS} & {name.strip() for name in first.split(separator(first))}) >= 2
+        names = {name.strip().strip('"') for name in first.split(separator(first))}
+        return len({*COLUMNS} & names) >= 2 and ("value" in names or {"contender", "metric"} <= names)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:

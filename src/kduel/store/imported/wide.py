@@ -35,6 +35,7 @@ class Wide(ForeignFormat):
         "a table with a column for each contender (trial,old,new), or for each metric "
         "(contender,trial,latency [ms: lower],rate [1/s: higher])"
     )
+    general = True
     names_contenders = True
 
     def recognises(self, head: str) -> bool:

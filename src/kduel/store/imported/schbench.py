@@ -1,0 +1,42 @@
+"""Output of schbench: a trial is one call, so that calls are appended to one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from kduel.benchmarks.schbench import PLUGIN as SCHBENCH
+from kduel.benchmarks.schbench import SchbenchParameters
+from kduel.store.imported.support.call_output import CallOutput, PrintedFormat, as_stdout
+from kduel.store.imported.support.foreign import check_complete, text_lines
+
+END = "average rps: "
+SECTIONS = ("Wakeup Latencies percentiles (usec)", "Latency percentiles (usec)")
+"""Of version 1.0, and of those before it, whose report lacks what is compared."""
+
+
+class Schbench(PrintedFormat):
+    """schbench from version 1.0 on."""
+
+    name = "schbench"
+    summary = "what schbench prints (>>FILE 2>&1), a trial being one call"
+
+    def recognises(self, head: str) -> bool:
+        return any(section in head for section in SECTIONS)
+
+    def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
+        asked = SchbenchParameters()
+        first, found, complete = 1, list[str](), True
+        for line, text in text_lines(path):
+            found.append(f"{text}\n")
+            complete = complete and not text.startswith(SECTIONS)
+            if text.startswith(END):
+                # Only the last report of a call ends so.
+                read = partial(SCHBENCH.parse, as_stdout("".join(found)), asked)
+                yield CallOutput(first, "schbench", SCHBENCH.metrics(asked), read)
+                first, found, complete = line + 1, [], True
+        check_complete(path, "its end", complete, END.strip())
+
+
+PLUGIN = Schbench()

@@ -1,0 +1,41 @@
+"""stress-ng --yaml: a trial is one call, so that reports are appended to one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from kduel.benchmarks import ParseError
+from kduel.benchmarks.stress_ng import read_stressors, stressor_metrics
+from kduel.core.errors import InputError
+from kduel.store.imported.support.call_output import CallOutput, PrintedFormat, pieces
+from kduel.store.imported.support.foreign import location_text, text_lines
+
+
+class StressNg(PrintedFormat):
+    """Operations of each stressor."""
+
+    name = "stress-ng"
+    summary = "stress-ng --metrics --yaml FILE (reports appended), a trial being one call"
+
+    def recognises(self, head: str) -> bool:
+        return head.startswith("---") and "stress-ng-version" in head
+
+    def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
+        for line, text in pieces(text_lines(path), lambda text: text == "---"):
+            try:
+                found = read_stressors(text, "the report")
+            except ParseError as error:
+                raise InputError(
+                    f"{location_text(path, line)}: {error}", "Remove this report from the file, or measure again."
+                ) from error
+            for stressor, values in found.items():
+                name = f"stress-ng-{stressor}"
+                if not values["operations-per-second"]:
+                    skipped.append(f"{location_text(path, line)}: {name} did no operation.")
+                    continue
+                yield CallOutput(line, name, stressor_metrics(""), partial(dict, values))
+
+
+PLUGIN = StressNg()
