@@ -229,3 +229,32 @@ def test_a_table_of_something_else_is_no_table_of_values(tmp_path: Path) -> None
     with pytest.raises(InputError, match="in no format that KDuel knows") as caught:
         tables(tmp_path, Source(file))
     assert "a table" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("heading", "times"),
+    [
+        ("timestamp", "1769940000 1769940001 1769940002"),
+        ("Time (s)", "0.1 0.2 0.3"),
+        ("date", "2026-02-01T10:00:00 2026-02-01T10:00:01 2026-02-01T10:00:02"),
+    ],
+)
+def test_samples_of_a_series_are_no_trials(heading: str, times: str, tmp_path: Path) -> None:
+    file = tmp_path / "monitor.csv"
+    file.write_text(f"{heading},latency\n" + "".join(f"{time},{10 + len(time)}\n" for time in times.split()))
+    with pytest.raises(InputError, match=rf"the column '{heading.partition('(')[0]}.*' is a moment") as caught:
+        tables(tmp_path, Source(file, "old"), Source(file, "new"))
+    assert "one line for each trial" in caught.value.remedy
+
+
+def test_durations_are_no_moments(tmp_path: Path) -> None:
+    file = tmp_path / "times.csv"
+    file.write_text("time,elapsed [s: lower]\n3,1\n1,2\n2,3\n")
+    assert len(tables(tmp_path, Source(file, "old"), Source(file, "new"))) == 2
+
+
+def test_text_in_a_table_is_named_by_its_column(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("application,fps\ngame,60\n")
+    with pytest.raises(InputError, match="line 2: the column 'application' is 'game', not a number"):
+        tables(tmp_path, Source(file, "old"), Source(file, "new"))

@@ -112,7 +112,7 @@ def test_conditions_that_are_no_file_are_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_number_too_small_to_be_kept_is_not_zero(tmp_path: Path) -> None:
-    assert "1e-400 is too small" in refusal(tmp_path, table("old,1,b,m,s,lower,1e-400", *GOOD))
+    assert "1e-400, which is too small" in refusal(tmp_path, table("old,1,b,m,s,lower,1e-400", *GOOD))
     bring(tmp_path, table("old,9,b,m,s,lower,0.0e-400", *GOOD))
 
 

@@ -287,16 +287,20 @@ def without_quote(text: str) -> str:
     return text[1:] if text.startswith("'") and text.lstrip("'").lstrip().startswith(FORMULA) else text
 
 
-def number(path: Path, line: int, text: str) -> float:
-    """The value. Raises InputError for text, NaN and what is too large or too small to be kept."""
+def number(path: Path, line: int, text: str, what: str = "the value") -> float:
+    """The value; `what` it is, for the error. Raises InputError for text, NaN and what is too large or too small to be kept."""
     if not NUMBER.fullmatch(text):
         remedy = "Leave the line out where there is no value." if not text else "Write a plain number, such as 12.5."
-        raise InputError(f"{location_text(path, line)}: the value is {text[:60]!r}, not a number", remedy)
+        raise InputError(f"{location_text(path, line)}: {what} is {text[:60]!r}, not a number", remedy)
     found = float(text)
     if not math.isfinite(found):
-        raise InputError(f"{location_text(path, line)}: the value {text[:60]} is too large", "Use a larger unit.")
+        raise InputError(
+            f"{location_text(path, line)}: {what} is {text[:60]}, which is too large", "Use a larger unit."
+        )
     if found == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
-        raise InputError(f"{location_text(path, line)}: the value {text[:60]} is too small", "Use a smaller unit.")
+        raise InputError(
+            f"{location_text(path, line)}: {what} is {text[:60]}, which is too small", "Use a smaller unit."
+        )
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 from kduel.core.errors import InputError
@@ -23,6 +23,8 @@ NO_CONTENDER = {
     "clients", "jobs", "size",
 }  # fmt: skip
 """Words in the heading of a time, a share or a parameter, of which each line has another."""
+MOMENTS = {"time", "timestamp", "date", "datetime", "epoch", "uptime", "elapsed"}
+"""Words in the heading of a moment: lines that differ in it are samples of one series, and no trials."""
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -42,7 +44,7 @@ class Wide(ForeignFormat):
         first = head.lstrip("\n").split("\n", 1)[0].rstrip("\r")
         names = [name.strip().strip('"') for name in first.split(separator(first))]
         columns = [name for name in names if name not in (*TRIALS, *IDENTITY, *KERNELS)]
-        if first.startswith(("{", "[", "<", "#")) or "value" in names or {"contender", "metric"} <= {*names}:
+        if first.startswith(("{", "[", "<", "#", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
         alone = {"contender", *KERNELS} & {*names} or any("[" in name for name in columns)
         # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
@@ -73,6 +75,8 @@ class Wide(ForeignFormat):
                 "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders "
                 "'contender'; for one file a contender: NAME=FILE.",
             )
+        moments = [name for name in names if by_metric and "[" not in name and MOMENTS & words_of(name)]
+        series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
         if by_metric and (contender is not None) == ("contender" in names):
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         misplaced = [name for name in ("metric", "unit", "better") if by_metric and name in names]
@@ -92,6 +96,10 @@ class Wide(ForeignFormat):
             for name in names:
                 if name in numbering or name in IDENTITY or not facts[name]:
                     continue
+                if name in series and not NUMBER.fullmatch(facts[name]):
+                    raise series_error(path, name)
+                value = number(path, line, facts[name], f"the column {name[:60]!r}")
+                series.get(name, []).append(value)
                 if by_metric:
                     arm = contender if contender is not None else facts["contender"]
                     metric, unit, better = heading(path, name)
@@ -116,13 +124,25 @@ class Wide(ForeignFormat):
                     metric,
                     unit,
                     SIDES[better],
-                    number(path, line, facts[name]),
+                    value,
                     line,
                     statistic(metric),
                     exact=is_size(benchmark, metric, unit),
                     numbered=bool(numbering),
                 )
         check_end(path, line)
+        for name, values in series.items():
+            if len(values) > 2 and all(one < other for one, other in pairwise(values)):
+                raise series_error(path, name)
+
+
+def series_error(path: Path, name: str) -> InputError:
+    """The refusal of a table with a moment in each line."""
+    return InputError(
+        f"{location_text(path, 1)}: the column {name[:60]!r} is a moment, so that the lines are samples of one series and no "
+        "trials",
+        "Give one line for each trial, such as the mean of its samples. A duration has its unit in the heading: time [s: lower].",
+    )
 
 
 def heading(path: Path, name: str) -> tuple[str, str, str]:
