@@ -44,8 +44,9 @@ def test_it_says_what_it_does_and_that_it_is_not_alone():
     assert heard.lines == ["making the root, in the background"] and not making.doing
 
 
-def test_an_exception_ends_its_programs_with_their_children(tmp_path):
-    """As mmdebstrap: it does not end by itself when asked, but when its children have."""
+def test_an_exception_ends_its_programs_with_their_children(tmp_path, monkeypatch):
+    """As mmdebstrap: it does not end by itself when asked, but when its children have. They are asked after half of the time."""
+    monkeypatch.setattr(background_task, "PATIENCE", 30.0)
     ended: list[int] = []
     script = f"trap 'touch {tmp_path}/cleaned' TERM; sleep 600 & touch {tmp_path}/there; wait; wait; exit 7"
 
@@ -76,8 +77,8 @@ def test_a_kduel_that_was_killed_leaves_its_programs_time_to_clean_up(tmp_path):
     """As mmdebstrap again, which also says what it does while it cleans up, though nobody reads it any more."""
     script = f"trap 'echo cleaning >&2; touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
     program = (
-        "import os, sys\nfrom kduel.core.background_task import run_program\n"
-        "run_program(['sh', '-c', sys.argv[1]], environment=os.environ)\n"
+        "import os, sys\nfrom kduel.core import background_task\nbackground_task.PATIENCE = 30.0\n"
+        "background_task.run_program(['sh', '-c', sys.argv[1]], environment=os.environ)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, "-c", program, script], env=environment)
