@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from kduel.core.metric_results import BYTES, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.comparison import is_of_time
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.store.imported.values_csv import COLUMNS, DETERMINISTIC, FORMULA, OPTIONAL
 
@@ -84,7 +84,7 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
 
 def kind(results: Results, metric: MetricResult) -> str:
     """Kind of the metric, as `kduel import` reads it: whether chance has a part in it."""
-    if metric.scale != "exact" or (metric.unit in TIME_UNITS and not results.machine.exact):
+    if metric.scale != "exact" or (is_of_time(metric.unit) and not results.machine.exact):
         return "other"
     if results.machine.exact or metric.conditions:
         return DETERMINISTIC

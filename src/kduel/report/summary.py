@@ -24,7 +24,7 @@ from kduel.core.metric_results import BYTES, SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import CONDITIONS, shows_difference, side, torn_metrics, unseen_mode_text
+from kduel.judge.verdict.headline import CONDITIONS, repeated, shows_difference, side, torn_metrics, unseen_mode_text
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.ranking import ranking_lines
@@ -44,7 +44,7 @@ class SummaryFormat(Format):
         said = digest(results)
         out = [said.title, "=" * len(said.title), " · ".join(said.facts), ""]
         for comparison in said.comparisons:
-            out += comparison_lines(comparison)
+            out += comparison_lines(comparison, repeated(results))
         if lines := ranking_lines(results):
             out += [*heading("Ranking"), *lines[:-1], *textwrap.wrap(lines[-1], WIDTH), ""]
         out += heading("Measured")
@@ -59,8 +59,8 @@ class SummaryFormat(Format):
 PLUGIN = SummaryFormat()
 
 
-def comparison_lines(comparison: ContenderSummary) -> list[str]:
-    """One contender against the baseline."""
+def comparison_lines(comparison: ContenderSummary, each: str) -> list[str]:
+    """One contender against the baseline; `each` is what was repeated."""
     metrics = [*comparison.primary, *comparison.exploratory]
     by_benchmark: dict[str, list[MetricResult]] = {}
     for metric in metrics:
@@ -69,10 +69,10 @@ def comparison_lines(comparison: ContenderSummary) -> list[str]:
     for benchmark, chosen in by_benchmark.items():
         out += [*table(benchmark, comparison, chosen), ""]
     out += heading(f"Summary: {comparison.contender} against {comparison.baseline}")
-    for sentence in sentences(comparison.gating):
+    for sentence in sentences(comparison.gating, each):
         out += wrap_item(sentence)
     hints = comparison.exploratory if comparison.primary else []
-    for sentence in sentences(hints):
+    for sentence in sentences(hints, each):
         out += wrap_item(f"Exploratory ({comparison.exploratory_note}): {sentence}")
     return [*out, ""]
 
@@ -134,7 +134,7 @@ def worth(metric: MetricResult) -> str:
     return f"undecided{was}, n = {metric.n}: {interval_text(metric)}"
 
 
-def sentences(metrics: list[MetricResult]) -> Iterator[str]:
+def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
     """The verdicts, the worse first, since that is the price of a change."""
     judged = [m for m in metrics if not m.by_harness]
     different = [m for m in judged if shows_difference(m) and not m.below_delta]
@@ -147,7 +147,7 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
         yield f"Differs by too little to matter: {list_metrics(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
-        yield f"The same in both: {list_metrics(same)}{unseen_mode_text(same)}."
+        yield f"The same in both: {list_metrics(same)}{unseen_mode_text(same, each)}."
     if depending := [m for m in judged if m.depends]:
         yield f"The sign depends on {CONDITIONS}: {list_metrics(depending)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends and not m.torn]

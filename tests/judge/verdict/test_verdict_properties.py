@@ -183,7 +183,7 @@ def test_standing_follows_judge(several: list[Samples], rule: Rule) -> None:
 @settings(max_examples=40, deadline=None)
 @given(positive, positive, st.integers(5, 15))
 def test_arms_that_do_not_vary(before: float, after: float, blocks: int) -> None:
-    result = one(table([before] * blocks, [after] * blocks), Rule.fixed_blocks(blocks, edition=2))
+    result = one(table([before] * blocks, [after] * blocks, unit="modules"), Rule.fixed_blocks(blocks, edition=2))
     assert result.scale == "exact"
     if before == after:
         assert result.verdict == ("equal" if blocks >= 10 else "undecided")

@@ -266,7 +266,7 @@ class Comparison:
     @cached_property
     def margins(self) -> Floats:
         """By look: what counts as equivalent on that look's scale; the least there is where only equal is."""
-        hidden = self.table.metric.unit in TIME_UNITS
+        hidden = is_of_time(self.table.metric.unit)
         return np.array([0.0 if hidden and scale == "exact" else margin(scale, self.rule) for scale in self.scales])
 
     @cached_property

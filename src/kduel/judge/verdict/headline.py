@@ -78,8 +78,9 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         virtual=results.machine.exact,
         fewest=(rule if primary else rule.for_exploring()).fewest,
         waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
+        each=repeated(results),
     )
-    return said + disagreement(primary or mine, kind)
+    return said + not_judged(primary or mine) + disagreement(primary or mine, kind)
 
 
 def headline(
@@ -92,9 +93,10 @@ def headline(
     virtual: bool = False,
     fewest: int = 1,
     waits: str = "",
+    each: str = "boots",
 ) -> str:
     """The sentence on which one is faster, without a number too many. `virtual`: by a clock that counts instructions;
-    `fewest`: how many pairs a verdict takes; `waits`: clause on the analysis that is still to come."""
+    `fewest`: how many pairs a verdict takes; `waits`: clause on the analysis that is still to come; `each`: what was repeated."""
     if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
     if all(m.by_harness for m in metrics if m.n):
@@ -126,16 +128,21 @@ def headline(
     if all(m.verdict == "equal" for m in metrics):
         return f"{contender} and {baseline} are exactly equal" + ("" if len(metrics) == 1 else f" in all {total}")
     small = [m for m in metrics if shows_difference(m)]
+    if small and any(not m.decided for m in metrics):
+        return (
+            f"No difference that matters shown between {contender} and {baseline}: too small to matter in {len(small)} of {total}, "
+            f"{open_ones(metrics)}{former_verdicts(metrics)}"
+        )
     if small:
         return f"{contender} differs from {baseline}{where(small)}, but by too little to matter"
     same = [m for m in metrics if m.verdict in SAME]
     if len(same) == len(metrics):
         everywhere = "" if len(metrics) == 1 else f" in all {total}"
-        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen_mode_text(same)}"
+        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen_mode_text(same, each)}"
     if same:
         return (
             f"No difference shown between {contender} and {baseline}: "
-            f"the same{within} in {len(same)} of {total}{unseen_mode_text(same)}, {open_ones(metrics)}{former_verdicts(metrics)}"
+            f"the same{within} in {len(same)} of {total}{unseen_mode_text(same, each)}, {open_ones(metrics)}{former_verdicts(metrics)}"
         )
     if any(m.depends for m in metrics):
         if len(metrics) == 1:
@@ -172,6 +179,17 @@ def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
     return [m for m in metrics if m.torn]
 
 
+def not_judged(metrics: Sequence[MetricResult]) -> str:
+    """` (2 more not judged)`: the metrics that a headline does not count, as the benchmark sets them."""
+    left = sum(m.by_harness for m in metrics)
+    return f" ({left} more not judged)" if 0 < left < len(metrics) else ""
+
+
+def repeated(results: Results) -> str:
+    """What was repeated, in the plural: of an import nothing but that there were trials is known."""
+    return "trials" if results.study.imported else "boots"
+
+
 def disagreement(metrics: Sequence[MetricResult], kind: str) -> str:
     """End of a headline of which some metrics have no verdict for all machines."""
     torn = torn_metrics(metrics)
@@ -198,7 +216,7 @@ def former_verdicts(metrics: Sequence[MetricResult]) -> str:
     return f" (verdicts of earlier looks that no longer hold: {len(lost)})" if lost else ""
 
 
-def unseen_mode_text(same: Sequence[MetricResult]) -> str:
+def unseen_mode_text(same: Sequence[MetricResult], each: str = "boots") -> str:
     """The slow mode that the verdicts of no difference cannot exclude, for a headline."""
     shares = [m.unseen_mode_pct for m in same if m.unseen_mode_pct is not None]
-    return f" (a slow mode in up to {share_text(max(shares))} of boots is not excluded)" if shares else ""
+    return f" (a slow mode in up to {share_text(max(shares))} of {each} is not excluded)" if shares else ""

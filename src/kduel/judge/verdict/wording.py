@@ -15,7 +15,7 @@ from kduel.core.format import (
 )
 from kduel.core.metric_results import NOT_JUDGED, SET_BY_HARNESS, MachinesResult, MetricResult
 from kduel.core.text import plural
-from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.comparison import is_of_time
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
@@ -169,7 +169,7 @@ def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
     sentences = []
     if result.n < rule.fewest:
         sentences.append(
-            f"Cannot decide: {result.n} values of each contender can be compared, and a verdict takes {rule.fewest} at least."
+            f"Too early: {result.n} values of each contender can be compared, and a verdict takes {rule.fewest} at least."
         )
     elif result.confounded:
         sentences.append(
@@ -178,7 +178,7 @@ def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
         )
     elif result.scale == "exact":
         sentences.append(f"Undecided: neither contender varied in {result.n} blocks, {effect_in_words(result)}.")
-        if result.unit in TIME_UNITS and not result.effect:
+        if is_of_time(result.unit) and not result.effect:
             sentences.append("The resolution of the clock may hide a difference.")
     else:
         sentences.append(f"Undecided: {effect_in_words(result)}.")
@@ -192,7 +192,7 @@ def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
         sentences.append(no_verdict(result))
     if result.mde_pct is not None and result.n >= rule.fewest:
         sentences.append(f"These {result.n} pairs had a chance of 80 % to show a difference of {detectable(result)}.")
-    if result.blocks_more is not None:
+    if result.blocks_more is not None and result.n >= rule.fewest:
         sentences.append(needed_text(result.blocks_more, rule))
     return sentences
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
-from kduel.core.format import MINUS, arms, effect, plain_number, ranged_over
+from kduel.core.format import MINUS, arms, effect, percent, plain_number, ranged_over
 from kduel.core.metric_results import COUNTS, MetricResult
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
@@ -117,14 +117,27 @@ def other_signs(results: Results) -> list[str]:
     rows = [(visible(one.name, 200), one.result) for one in results.effects]
     found = [name for name, metric in rows or [(key(m), m) for m in results.metrics] if has_other_sign(metric)]
     pairs = "" if results.study.imported else " and compares within blocks"
-    return (
-        [
-            f"{few(found)}: the means beside the change differ the other way, as they are arithmetic and the change is "
-            f"geometric{pairs}. The verdict is on the change."
-        ]
-        if found
-        else []
-    )
+    far = [
+        f"{key(m)} ({percent(gap)} by the means)"
+        for m in results.gating
+        if (gap := means_gap(m, results.study.delta)) is not None and not has_other_sign(m)
+    ]
+    said = [(few(found), "differ the other way")] if found else []
+    said += [(few(far), "differ by another size")] if far else []
+    return [
+        f"{names}: the means beside the change {how}, as they are arithmetic and the change is geometric{pairs}. The verdict is on "
+        "the change."
+        for names, how in said
+    ]
+
+
+def means_gap(metric: MetricResult, delta: float | None) -> float | None:
+    """The change of the two means in per cent, where a reader who divides them would find quite another size than the change of the
+    table; else None."""
+    if metric.scale != "ratio" or metric.mean is None or not metric.baseline_mean or metric.effect_pct is None:
+        return None
+    found = 100 * (metric.mean / metric.baseline_mean - 1)
+    return found if abs(found - metric.effect_pct) > max(delta or 0.0, abs(metric.effect_pct) / 2) else None
 
 
 def has_other_sign(metric: MetricResult) -> bool:

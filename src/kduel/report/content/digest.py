@@ -16,6 +16,7 @@ from kduel.judge.verdict.headline import (
     Side,
     compared_pairs,
     headline_of,
+    repeated,
     shows_difference,
     side,
     unseen_mode_text,
@@ -169,7 +170,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
         exploratory=exploratory,
         headline=headline_of(results, baseline, contender),
         points=points(gating, notes, delta),
-        can=conclusions(gating, notes, delta),
+        can=conclusions(gating, notes, delta, repeated(results)),
         cannot=open_questions(results, notes, gating, exploratory if primary else []),
     )
 
@@ -247,8 +248,8 @@ def foremost(different: list[MetricResult]) -> list[MetricResult]:
     return [*named_better, *named_worse, *neutral[: NAMED - len(named_better) - len(named_worse)]]
 
 
-def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[str]:
-    """Conclusions: every decided metric in its own words, the equivalent ones in one sentence."""
+def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None, each: str = "boots") -> list[str]:
+    """Conclusions: every decided metric in its own words, the equivalent ones in one sentence. `each` is what was repeated."""
     metrics = [m for m in metrics if not m.by_harness]
     different = [m for m in metrics if shows_difference(m)]
     said = [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in foremost(different)]
@@ -258,7 +259,7 @@ def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) 
         chosen = [m for m in metrics if m.verdict == verdict]
         if not chosen:
             continue
-        said.append(f"{words}: {list_metrics(chosen, notes)}{unseen_mode_text(chosen)}.")
+        said.append(f"{words}: {list_metrics(chosen, notes)}{unseen_mode_text(chosen, each)}.")
     return said
 
 

@@ -50,7 +50,8 @@ def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
         )
     return (
         f"The {len(matrix.judged)} verdicts of the matrix have an error rate of their own: of the differences called, about "
-        "one in twenty is expected to be chance (Benjamini and Hochberg over the whole matrix)."
+        "one in twenty is expected to be chance (false discovery rate of Benjamini and Hochberg over the whole matrix). They are "
+        "exploratory: the run's own verdicts hold for all primary comparisons together, and may be undecided where a cell is not."
     )
 
 

@@ -14,7 +14,7 @@ FIELDS = {
     "baseline_median": "baseline's median",
     "decided_at": "decided at block",
     "blocks_more": "blocks still needed, about",
-    "unseen_mode_pct": "share of boots in an unseen slow mode, up to, %",
+    "unseen_mode_pct": "share of an unseen slow mode, up to, %",
     "q_value": "false discovery q",
 }
 COMPONENTS = {
