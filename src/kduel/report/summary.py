@@ -24,7 +24,14 @@ from kduel.core.metric_results import BYTES, SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import CONDITIONS, repeated, shows_difference, side, torn_metrics, unseen_mode_text
+from kduel.judge.verdict.headline import (
+    CONDITIONS,
+    repeated_unit,
+    shows_difference,
+    side,
+    torn_metrics,
+    unseen_mode_text,
+)
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.ranking import ranking_lines
@@ -44,7 +51,7 @@ class SummaryFormat(Format):
         said = digest(results)
         out = [said.title, "=" * len(said.title), " · ".join(said.facts), ""]
         for comparison in said.comparisons:
-            out += comparison_lines(comparison, repeated(results))
+            out += comparison_lines(comparison, repeated_unit(results))
         if lines := ranking_lines(results):
             out += [*heading("Ranking"), *lines[:-1], *textwrap.wrap(lines[-1], WIDTH), ""]
         out += heading("Measured")

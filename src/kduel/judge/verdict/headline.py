@@ -78,7 +78,7 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         virtual=results.machine.exact,
         fewest=(rule if primary else rule.for_exploring()).fewest,
         waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
-        each=repeated(results),
+        each=repeated_unit(results),
     )
     return said + not_judged(primary or mine) + disagreement(primary or mine, kind)
 
@@ -185,7 +185,7 @@ def not_judged(metrics: Sequence[MetricResult]) -> str:
     return f" ({left} more not judged)" if 0 < left < len(metrics) else ""
 
 
-def repeated(results: Results) -> str:
+def repeated_unit(results: Results) -> str:
     """What was repeated, in the plural: of an import nothing but that there were trials is known."""
     return "trials" if results.study.imported else "boots"
 

@@ -16,7 +16,7 @@ from kduel.judge.verdict.headline import (
     Side,
     compared_pairs,
     headline_of,
-    repeated,
+    repeated_unit,
     shows_difference,
     side,
     unseen_mode_text,
@@ -170,7 +170,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
         exploratory=exploratory,
         headline=headline_of(results, baseline, contender),
         points=points(gating, notes, delta),
-        can=conclusions(gating, notes, delta, repeated(results)),
+        can=conclusions(gating, notes, delta, repeated_unit(results)),
         cannot=open_questions(results, notes, gating, exploratory if primary else []),
     )
 
