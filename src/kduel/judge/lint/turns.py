@@ -1,4 +1,4 @@
-"""What the checks of runs in turns read: the records of both contenders, slice by slice."""
+"""Records that the checks of runs in turns read: those of both contenders, slice by slice."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def not_judged(metrics: Sequence[MetricResult]) -> str:
 
 
 def repeated_unit(results: Results) -> str:
-    """What was repeated, in the plural: of an import nothing but that there were trials is known."""
+    """Trials or boots, which were repeated: of an import nothing but that there were trials is known."""
     return "trials" if results.study.imported else "boots"
 
 

@@ -107,7 +107,7 @@ class Charts:
         return drawn.slices_chart(found, unit, "Each slice's value by its time in the trial.") if found else Markup()
 
     def turns(self, group: MetricGroup) -> Markup:
-        """Of a run in turns: the contenders' slices side by side, and their ratios."""
+        """Slices of the contenders of a run in turns, side by side, and their ratios."""
         if not self.results.study.in_turns or not group.repeated:
             return Markup()
         whole: dict[int, Column] = {
