@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +19,8 @@ class ConsoleLog:
     def __init__(self, path: Path, started: float, limit: int = LIMIT) -> None:
         self._file: BinaryIO = path.open("wb", buffering=0)
         self._started = started
+        self.held: Callable[[], float] = lambda: 0.0
+        """Seconds since the start that do not count: in which the guest was held."""
         self._left = limit
         self._at_line_start = True
         self.first: float | None = None
@@ -26,7 +29,7 @@ class ConsoleLog:
 
     def feed(self, data: bytes) -> None:
         """Some bytes that have just come."""
-        now = time.monotonic() - self._started
+        now = time.monotonic() - self._started - self.held()
         if data and self.first is None:
             self.first = now
         self.received += len(data)

@@ -48,11 +48,17 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     throttled: int | None = None
     own: float = 0.0
     """CPU seconds of this process."""
+    held: float = 0.0
+    """Seconds in which the guest was held, for guests in turns (kduel.guest.turns)."""
+    partners: float = 0.0
+    """CPU seconds of its partners' QEMU."""
 
 
 def compare_snapshots(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
-    """Difference of two snapshots."""
-    seconds = last.at - first.at
+    """Difference of two snapshots. Of what the host reports as a whole, a guest that was held meanwhile has its part by time;
+    interrupts are not known then."""
+    seconds, held = last.at - first.at, last.held - first.held
+    part = max(0.0, seconds - held) / seconds if held and seconds > 0 else 1.0
 
     def time_between(before: float | None, after: float | None) -> float | None:
         return None if before is None or after is None else round(max(0.0, after - before), 6)
@@ -71,17 +77,18 @@ def compare_snapshots(first: HostSnapshot, last: HostSnapshot, clock_mhz: float 
         return None if before is None or after is None or after < before else after - before
 
     run, wait = times(first.vcpus, last.vcpus)
+    steal = time_between(first.steal, last.steal)
     _, other_wait = times(first.others, last.others)
     return HostStep(
-        seconds=round(seconds, 3),
+        seconds=round(seconds * part, 3),
         vcpu_run_s=run,
         vcpu_wait_s=wait,
         other_wait_s=other_wait,
         psi_cpu_some=share(first.stalled, last.stalled),
         psi_io_some=share(first.io_stalled, last.io_stalled),
         psi_memory_some=share(first.memory_stalled, last.memory_stalled),
-        steal_s=time_between(first.steal, last.steal),
-        interrupts=increase(first.interrupts, last.interrupts),
+        steal_s=None if steal is None else round(steal * part, 6),
+        interrupts=None if held else increase(first.interrupts, last.interrupts),
         clock_mhz=None if clock_mhz is None else round(clock_mhz, 1),
         throttled=increase(first.throttled, last.throttled),
         other_work=None if run is None else taken_by_others(first, last),
@@ -93,7 +100,7 @@ def taken_by_others(first: HostSnapshot, last: HostSnapshot) -> float | None:
     seconds = last.at - first.at
     if first.busy is None or last.busy is None or seconds <= 0:
         return None
-    ours = last.own - first.own
+    ours = last.own - first.own + last.partners - first.partners
     for before, after in ((first.vcpus, last.vcpus), (first.others, last.others)):
         if before is not None and after is not None:
             ours += max(0.0, after.run - before.run)

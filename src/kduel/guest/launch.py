@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from kduel.guest import boots, confine, envelope, priority
 from kduel.guest.console import ConsoleLog
 from kduel.guest.hostrecord import HostRecorder, Scheduling
 from kduel.guest.monitor import ANSWER_SECONDS, Monitor, MonitorError, Observer, UnansweredError
+from kduel.guest.turns import Seat, turns_words
 from kduel.guest.vm import VirtualMachine, Wiring
 from kduel.guest.watch import Watch
 
@@ -109,6 +110,7 @@ def run(
     raised: bool = False,
     own_time: bool = False,
     side: Side | None = None,
+    seat: Seat | None = None,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is gone.
 
@@ -117,15 +119,19 @@ def run(
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
     which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
     `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;
-    `raised` whether QEMU gets weight against other work on the host; `side` the machine's side of a link.
+    `raised` whether QEMU gets weight against other work on the host; `side` the machine's side of a link;
+    `seat` its place among guests that take turns: the seconds in which it is held count nowhere, in no deadline and no time.
     Raises HostError where QEMU itself does not start, or a file is not there.
     """
     started = time.monotonic()
     with contextlib.ExitStack() as held:
+        if seat is not None:
+            held.callback(seat.leave)
         serial, serial_far = _pipe(held)
         results, results_far = _pipe(held)
         monitor, monitor_far = _pair(held)
         observer, observer_far = _pair(held)
+        far_ends: list[socket.socket | io.FileIO] = [serial_far, results_far, monitor_far, observer_far]
         given = confine.Handles(confine.user_for_guest(), held)
         wiring = Wiring(
             console=f"file,path={given.hand_over(serial_far)}",
@@ -137,6 +143,10 @@ def run(
             given.hand_over(file)
         if side is not None:
             extra = [*extra, *card_words(side.number, given.socket(side.wire))]
+        if seat is not None:
+            turns, turns_far = _pair(held)
+            far_ends.append(turns_far)
+            extra = [*extra, *turns_words(given.socket(turns_far))]
         argv = [*machine.argv(wiring, paused=True), *insert_files(extra, {**reads, **writes})]
         files = {key: given.reading(path) for key, path in reads.items()}
         files |= {key: given.writing(path) for key, path in writes.items()}
@@ -145,7 +155,7 @@ def run(
         process = _start(confined, machine.accelerator, given, None if preload is None else given.reading(preload))
         held.callback(_bury, process)
         held.enter_context(boots.running(process))
-        for end in (serial_far, results_far, monitor_far, observer_far):
+        for end in far_ends:
             end.close()
         got: list[str] = []
 
@@ -156,11 +166,16 @@ def run(
             if side is not None:
                 side.released(process.pid, vcpus)
 
-        vcpus = _release(process, monitor, pin, argv, place_threads, START_SECONDS if own_time else ANSWER_SECONDS)
+        seconds = START_SECONDS if own_time else ANSWER_SECONDS
+        vcpus = _release(process, monitor, pin, argv, place_threads, seconds, let_go=seat is None)
         pinned = list(pin[: len(vcpus)])
         partner = side.partner if side is not None else None
-        recorder = HostRecorder(process.pid, vcpus, pinned, partner=partner) if record_host else None
         log = ConsoleLog(console, started)
+        recorder: HostRecorder | None = None
+        if seat is not None:
+            recorder, log.held = seat.recorder_for(process.pid, vcpus, pinned), seat.held_seconds
+        elif record_host:
+            recorder = HostRecorder(process.pid, vcpus, pinned, partner=partner)
         held.callback(log.close)
         inbox = envelope.Inbox(console.with_name(envelope.RAW))
         held.callback(inbox.close)
@@ -169,9 +184,16 @@ def run(
         # With virtual time a sleeping CPU's clock is moved on without end; other guests are disturbed by a look.
         asleep = looking.sleeps_for_ever if own_time else None
         stop = side.stop if side is not None else None
-        watch = Watch(process, serial, results, log, inbox, started, recorder, scheduling, asleep, stop)
-        watch.timings["launched"] = time.monotonic() - started
+        watch = Watch(process, serial, results, log, inbox, started, recorder, scheduling, asleep, stop, log.held)
+        watch.timings["launched"] = watch.own_seconds()
+        if seat is not None:
+            with _start_errors(process, argv):
+                seat.join(process, turns)
         ended = watch.until_gone(boot_deadline, deadline, linger)
+        if seat is not None:
+            seat.look_at_end()
+            if seat.unanswered:
+                ended = "hung"
         if recorder and ended != "off":
             recorder.stop()
         stuck = looking.stuck_cpus() if ended.endswith("deadline") else []
@@ -183,7 +205,7 @@ def run(
         watch.drain()
     if log.first is not None:
         watch.timings["kernel"] = log.first
-    watch.timings["off"] = time.monotonic() - started
+    watch.timings["off"] = watch.own_seconds()
     return Run(
         results=inbox.path,
         ended=ended,
@@ -256,16 +278,25 @@ def _release(
     argv: list[str],
     place_threads: Callable[[list[int]], None],
     seconds: float,
+    let_go: bool = True,
 ) -> list[int]:
-    """Pin the vCPUs of the machine, which waits, `place_threads`, and let it go. Gives their thread ids, by the vCPU's
+    """Pin the vCPUs of the machine, which waits, `place_threads`, and `let_go`. Gives their thread ids, by the vCPU's
     number. QEMU may take `seconds` to answer. Raises HostError."""
-    try:
-        with Monitor(monitor, seconds) as told:
-            threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
-            for thread, cpu in zip(threads, pin, strict=False):
-                priority.set_affinity(thread, {cpu})
-            place_threads(threads)
+    with _start_errors(process, argv), Monitor(monitor, seconds) as told:
+        threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
+        for thread, cpu in zip(threads, pin, strict=False):
+            priority.set_affinity(thread, {cpu})
+        place_threads(threads)
+        if let_go:
             told("cont")
+    return threads
+
+
+@contextlib.contextmanager
+def _start_errors(process: subprocess.Popen[bytes], argv: list[str]) -> Iterator[None]:
+    """Raises HostError where QEMU, just started, does not answer its monitor."""
+    try:
+        yield
     except UnansweredError as error:
         raise HostError(
             f"QEMU was started, and gave {error}",
@@ -285,4 +316,3 @@ def _release(
             f"QEMU does not start (status {process.returncode}): {said or error}",
             f"{remedy} Command: {' '.join(argv)}",
         ) from error
-    return threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from kduel.core.errors import InputError
 
@@ -22,6 +23,15 @@ def mebibytes(size: str | int, key: str, most: int | None = None) -> int:
     if most is not None and found > most:
         raise InputError(f"machine qemu: {key} = {size!r} is too large", f"Give {most // 1024}G at most.")
     return found
+
+
+def why_no_memory(guests: int, memory: int, meminfo: Path = Path("/proc/meminfo")) -> str:
+    """Reason why this host has not enough memory for guests of so many MiB, as far as its kernel reports it; empty where it has."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text("ascii"), re.MULTILINE)
+    there = int(found[1]) >> 10 if found else 0
+    if guests * memory <= there:
+        return ""
+    return f"{guests} guests of {memory} MiB are more than the {there} MiB of memory that are available"
 
 
 def check_memory_of_host(size: str | int) -> None:

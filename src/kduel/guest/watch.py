@@ -21,6 +21,8 @@ GAVE_UP = re.compile(
     r"^(?:KVM internal error|KVM: (?:entry failed|unknown exit)|error: kvm run failed)[^\n]*", re.MULTILINE
 )
 """What QEMU says where the processor refuses to run a guest; it stops the guest then, and does not end."""
+SHORTEST_WAIT = 0.05
+"""Seconds; a deadline does not come nearer while a guest is held."""
 LAST_WORDS_SECONDS = 1.0
 """Seconds in which QEMU says all of it."""
 
@@ -40,9 +42,11 @@ class Watch:
         scheduling: Scheduling | None,
         asleep: Callable[[], bool] | None,
         stop: int | None,
+        held: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`held` gives the seconds in which the guest was held: they count nowhere."""
         assert process.stderr is not None
-        self.process, self.started, self.log, self.inbox = process, started, log, inbox
+        self.process, self.started, self.log, self.inbox, self.held = process, started, log, inbox, held
         self.recorder, self.scheduling, self.asleep = recorder, scheduling, asleep
         self._heard = time.monotonic()
         """Time of the last output, or of the last look at a silent guest."""
@@ -79,14 +83,14 @@ class Watch:
                 limit, name = deadline, "deadline"
             else:
                 limit, name = boot_deadline, "boot-deadline"
-            passed = time.monotonic() - self.started
+            passed = self.own_seconds()
             if passed - self.waited >= limit:
                 self._read_waited(passed)
             left = limit - (passed - self.waited)
             if left <= 0:
                 # It may have ended while this process was stopped, or waited for a CPU itself.
                 return "off" if self.process.poll() is not None else name
-            waits = [left]
+            waits = [max(left, SHORTEST_WAIT)]
             if self.recorder and (reading := self.recorder.tick()) is not None:
                 waits.append(reading)
             if self.asleep is not None:
@@ -103,6 +107,10 @@ class Watch:
                 self._take(key)
             if self.inbox.full:
                 return "flood"
+
+    def own_seconds(self) -> float:
+        """Seconds since the start, less those in which the guest was held."""
+        return time.monotonic() - self.started - self.held()
 
     def _read_waited(self, passed: float) -> None:
         if self.scheduling is not None:
@@ -145,11 +153,11 @@ class Watch:
     def _take_stderr(self, data: bytes) -> None:
         self.stderr += data[: (64 << 10) - len(self.stderr)]
         if self._gave_up_at is None and GAVE_UP.search(self.stderr.decode("utf-8", errors="replace")):
-            self._gave_up_at = time.monotonic() - self.started - self.waited
+            self._gave_up_at = self.own_seconds() - self.waited
 
     def _take_results(self, data: bytes) -> None:
         self.inbox.feed(data)
-        now = time.monotonic() - self.started
+        now = self.own_seconds()
         for name in ("ready", "done"):
             if name not in self.timings and self.inbox.has(name.upper()):
                 self.timings[name] = now
