@@ -77,6 +77,7 @@ def test_whose_fault_a_code_is():
     assert listed == {
         "emulator-fault",
         "host-disturbed",
+        "block-interrupted",
         "no-node",
         "unreachable",
         "wrong-host-key",

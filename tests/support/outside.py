@@ -23,6 +23,8 @@ from kduel.core.experiment import Metric
 from kduel.core.host import HostStep
 from kduel.core.results import Results
 from kduel.core.supervised_process import supervised_process
+from kduel.core.turns import StepTurns
+from kduel.guest.turns import BlockTurns
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
@@ -94,6 +96,21 @@ class ProcessMachine(Machine):
     def modules(self, kernel: Kernel) -> str | None:
         return modules_digest(kernel.modules)
 
+    def why_no_turns(self, turns: int) -> str:
+        return "" if self.settings.turns else super().why_no_turns(turns)
+
+    def why_no_room(self, guests: int) -> str:
+        return f"{guests} guests are too many" if guests > self.settings.room else ""
+
+    def boot_block(self, trials: Sequence[Trial], turns: BlockTurns) -> list[Outcome]:
+        """One after the other: nothing here can be held."""
+        share = StepTurns(
+            turns=1, running_seconds=1, held_seconds=0, longest_stop_seconds=0, alone_seconds=0, overlap_seconds=0
+        )
+        return [
+            msgspec.structs.replace(self.boot(trial), turns=dict.fromkeys(turns.lengths, share)) for trial in trials
+        ]
+
     def boot(self, trial: Trial) -> Outcome:
         start = time.monotonic()
         if trial.block <= self.settings.away.get(trial.arm.kernel.release, 0):
@@ -129,6 +146,10 @@ class Process(MachineKind):
 
     class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         sleep: float = 0.0
+        turns: bool = False
+        """The trials of a block are said to be alive at once."""
+        room: int = 9
+        """For so many trials at once."""
         exact: bool = False
         """Every trial is said to give the same."""
         emulated: bool = False

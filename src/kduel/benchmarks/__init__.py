@@ -196,6 +196,11 @@ class Benchmark(ABC, Generic[P]):
         (fixed work, cold caches, files that take long to prepare). By default a benchmark refuses."""
         return [parameters]
 
+    def may_be_held(self) -> bool:
+        """True if its step may be held in between, while another guest runs: by default one that can be cut stops by the clock,
+        unless it keeps single latencies or works on a disk, whose host does not stand still."""
+        return type(self).cut is not Benchmark.cut and not self.distributions and not self.needs_scratch
+
     def timeout(self, parameters: P) -> float:
         """Seconds after which the script is hung rather than slow: emulators are slow."""
         return 60.0 + 10.0 * self.seconds(parameters)

@@ -90,6 +90,17 @@ class Percent(Number):
         return super().convert(value.strip().removesuffix("%") if isinstance(value, str) else value, param, ctx)
 
 
+class TurnsOption(WordType):
+    """Milliseconds of a turn, or `off`."""
+
+    name = "turns"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from kduel.core.turns import MOST_MS
+
+        return value if value == "off" else click.IntRange(0, MOST_MS).convert(value, param, ctx)
+
+
 def options_on_command_line() -> list[str]:
     """The parameters of the command that runs now that stand on its command line, in their order in the help."""
     context = click.get_current_context()

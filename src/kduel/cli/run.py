@@ -14,6 +14,7 @@ from kduel.cli.futility import Choice, futility_option
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
     NamedPath,
+    TurnsOption,
     Word,
     contender_arguments,
     delta_option,
@@ -28,6 +29,7 @@ from kduel.cli.options import (
 )
 from kduel.cli.own_study import EXACT_MACHINE, own_study, own_study_options
 from kduel.core.errors import InputError
+from kduel.core.turns import Turns
 
 
 @click.command("run")
@@ -75,6 +77,13 @@ from kduel.core.errors import InputError
     "--layouts", type=click.IntRange(1), metavar="N", help="Machine icount: repeat with N address-space layouts."
 )
 @click.option(
+    "--turns",
+    type=TurnsOption(),
+    metavar="MS|off",
+    help="Boot the contenders of a block at once, of which one runs at any moment, and change over every MS milliseconds; 0: "
+    "after each slice.  [default: the study's, else off]",
+)
+@click.option(
     "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
 )
 @click.option(
@@ -110,6 +119,7 @@ def command(
     aa: int | None,
     delta: float | None,
     layouts: int | None,
+    turns: Turns | None,
     single: bool,
     sweep: tuple[str, ...],
     dry_run: bool,
@@ -173,6 +183,7 @@ def command(
         max_blocks=max_blocks,
         delta=delta,
         single=single,
+        turns=turns,
     )
     request = RunRequest(
         study=study,

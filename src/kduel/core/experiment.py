@@ -87,6 +87,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Names of the metrics that decide when the run may stop."""
     slices: int | None = None
     """In how many slices it is measured, in place of the study's number; 1 keeps it in one piece."""
+    turns: int | None = None
+    """Milliseconds of its turns where guests of a block take turns, in place of the study's; 0 runs it whole."""
     emulated: Role = "primary"
     """What its primary metrics are on an emulated machine."""
     load: str = ""
@@ -177,6 +179,7 @@ LEFT_OUT = "left-out"
 
 EMULATOR_FAULT = "emulator-fault"
 """The code of a trial that a known fault of the emulator ended."""
+BLOCK_INTERRUPTED = "block-interrupted"
 HOST_DISTURBED = "host-disturbed"
 """The code of a trial during which other work on the host took more than the study allows."""
 

@@ -40,6 +40,12 @@ VOID_CODES: tuple[VoidCode, ...] = (
         "Stop other work on the host, raise `max_wait`, or `repeats`.",
         whose="host",
     ),
+    VoidCode(
+        "block-interrupted",
+        "The run was interrupted before all trials of the block, which were alive at once, were kept.",
+        "Nothing: the whole block is repeated.",
+        whose="host",
+    ),
     VoidCode("soft-lockup", "A CPU was locked up, or RCU stalled.", "Check the load of the host; else report it."),
     VoidCode("hard-lockup", "A CPU took no interrupts for seconds.", "Check the load of the host; else report it."),
     VoidCode("workqueue-lockup", "A workqueue made no progress.", "Check the load of the host; else report it."),

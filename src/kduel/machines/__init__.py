@@ -18,7 +18,9 @@ from kduel.core.experiment import Contender, Void
 from kduel.core.host import HostStep
 from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.progress import Progress
+from kduel.core.turns import StepTurns
 from kduel.guest import programs
+from kduel.guest.turns import BlockTurns
 from kduel.kernels import InstalledKernel, Kernel, find_source, resolve
 
 Seconds = Annotated[float, Meta(gt=0, le=7 * 86_400)]
@@ -85,6 +87,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     (script ended), `off` (machine gone); those that were reached."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What is true of this boot alone: argv, pids pinned, ..."""
+    turns: dict[str, StepTurns] = field(default_factory=dict)
+    """By the step's directory, how a guest that took turns shared the host with its partners."""
     host: list[tuple[str, HostStep]] = field(default_factory=list)
     """What the host did during each step, by the step's directory, in the order of time; a boot of several loads has
     a directory several times. Empty where the machine does not record it, or does from inside."""
@@ -125,9 +129,17 @@ class Machine(ABC):
         machine's own."""
         return None
 
-    def why_no_turns(self, guests: int) -> str:
-        """Reason why so many trials of a block cannot be alive at once and take turns; empty where they can."""
+    def why_no_turns(self, turns: int) -> str:
+        """Reason why the trials of a block cannot be alive at once and take turns of so many milliseconds; empty where they can."""
         return "it carries out one boot after the other"
+
+    def why_no_room(self, guests: int) -> str:
+        """Reason why the host has no room for so many trials at once at present; empty where it has."""
+        return ""
+
+    def boot_block(self, trials: Sequence[Trial], turns: BlockTurns) -> list[Outcome]:
+        """The boots of a block, alive at once, in turns; as `boot`. Only where `why_no_turns` has no reason."""
+        raise NotImplementedError
 
     @abstractmethod
     def boot(self, trial: Trial) -> Outcome:

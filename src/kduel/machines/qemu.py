@@ -8,6 +8,7 @@ import shlex
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Unpack
 
@@ -21,8 +22,9 @@ from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Run, Side, card_words, run
 from kduel.guest.root import Root, root_image
-from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes
+from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes, why_no_memory
 from kduel.guest.topology import settle_cpus
+from kduel.guest.turns import BlockTurns, Seat, run_in_turns
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
@@ -104,8 +106,18 @@ class InQemu(GuestMachine):
         facts = own.facts | {"peer": other.facts | {"timings": other.timings}}
         return structs.replace(own, facts=facts, void=void.code if void else "", message=void.message if void else "")
 
-    def launch(self, trial: Trial, side: Side | None = None) -> Run:
-        """One run of a fresh virtual machine, on its `side` of a link."""
+    def boot_block(self, trials: Sequence[Trial], turns: BlockTurns) -> list[Outcome]:
+        """Each trial in a fresh virtual machine, all at once, one of which runs at any moment."""
+        for trial in trials:
+            (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
+        done = run_in_turns([partial(self.launch, trial, None) for trial in trials], turns)
+        return [
+            structs.replace(self.judge(trial, one), turns=seat.steps)
+            for trial, one, seat in zip(trials, done, turns.seats, strict=True)
+        ]
+
+    def launch(self, trial: Trial, side: Side | None = None, seat: Seat | None = None) -> Run:
+        """One run of a fresh virtual machine, on its `side` of a link, or in its `seat` among those that take turns."""
         with ExitStack() as held:
             initrd = held.enter_context(confine.nameless(self.boot_files(trial)))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
@@ -118,6 +130,7 @@ class InQemu(GuestMachine):
                 handles=[disk] if disk else [],
                 raised=self.settings.priority == "high",
                 side=side,
+                seat=seat,
             )
 
     def argv_by_hand(self, arm: Arm) -> list[str]:
@@ -213,6 +226,18 @@ class QemuMachine(InQemu):
             yield NESTED_WARNING
         if not self.pin:
             yield CROWDED_WARNING.format(guest=self.settings.cpus, host=len(os.sched_getaffinity(0)))
+
+    def why_no_turns(self, turns: int) -> str:
+        """The guests' clocks must stand while they are held: kvm-clock is set back then, and the TSC is not."""
+        if self.peer is not None:
+            return "its guests have peers, which would run on"
+        if turns and self.accelerator != "tcg":
+            return "under KVM a guest's clock goes on while it is held within a step, so that only 0 (whole slices in turn) is possible"
+        return ""
+
+    def why_no_room(self, guests: int) -> str:
+        """All guests of a block need their whole memory at once."""
+        return why_no_memory(guests, mebibytes(self.settings.memory, "memory"))
 
     def join(self, peer: Peer) -> None:
         """Give the machine a peer; the host's CPUs are shared out to both."""

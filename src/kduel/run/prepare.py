@@ -20,6 +20,7 @@ from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.this_host import machine_hash
+from kduel.core.turns import Turns
 from kduel.core.version import full_version
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
@@ -120,6 +121,9 @@ def get_kernels(
     a run that goes on, the kernels are those of the run, though newer ones may be out.
     """
     study, kind = chosen.study, chosen.kind
+    if lock is not None and study.blocks.turns is None and (lock.prepared or lock.fleet):
+        # A run goes on as it began; one from before there were turns has none.
+        study = with_turns(study, "off" if lock.blocks.turns is None else lock.blocks.turns)
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
     kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
@@ -147,7 +151,7 @@ def get_kernels(
         else:
             unbuilt[contender.name] = str(kernel)
             progress.warn(f"{contender.name} is left out: {kernel}")
-    return structs.replace(chosen, arms=arms, unbuilt=unbuilt)
+    return structs.replace(chosen, study=study, arms=arms, unbuilt=unbuilt)
 
 
 def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
@@ -198,10 +202,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     check_unit(study, machine.reboots)
-    if study.blocks.in_turns and (reason := machine.why_no_turns(len(arms))):
-        raise InputError(
-            f"the machine {study.machine} cannot take turns: {reason}", 'Write turns = "off" in [blocks].'
-        )
+    study = with_turns(study, choose_turns(study, machine, len(arms), progress))
     if chosen.kind.counts and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]
@@ -214,6 +215,31 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
         study = structs.replace(study, steps=steps)
         prepared = PreparedSteps(steps, study.blocks)
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
+
+
+def with_turns(study: Study, turns: Turns) -> Study:
+    """The study with its turns decided."""
+    return structs.replace(study, blocks=structs.replace(study.blocks, turns=turns))
+
+
+def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress) -> Turns:
+    """The turns of a run's guests: those of the study, as far as the host has room for all guests of a block. Raises InputError
+    where the machine cannot take them."""
+    wanted = study.blocks.turns
+    if wanted is None or wanted == "off":
+        return "off"
+    reason = machine.why_no_turns(wanted)
+    if study.blocks.unit == "load":
+        reason = 'contenders share a boot by unit = "load"'
+    if reason:
+        raise InputError(
+            f"the machine {study.machine} cannot take turns: {reason}",
+            'Write turns = "off" in [blocks], or give --turns off.',
+        )
+    if reason := machine.why_no_room(guests):
+        progress.warn(f"No turns, one boot after the other: {reason}.")
+        return "off"
+    return wanted
 
 
 def has_timings(prepared: PreparedSteps) -> bool:
@@ -283,6 +309,7 @@ def add_machine(lock: Lock, ready: Ready) -> Lock:
     kernels = {arm.contender.name: arm.kernel for arm in ready.arms}
     return structs.replace(
         lock,
+        blocks=study.blocks,
         machine=structs.replace(
             lock.machine, exact=machine.exact, timing_warning=machine.timing_warning, facts=machine.facts
         ),

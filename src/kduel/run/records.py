@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
-from kduel.core.experiment import LEFT_OUT, Void
+from msgspec import structs
+
+from kduel.core.experiment import BLOCK_INTERRUPTED, LEFT_OUT, Void
 from kduel.core.void_codes import find_unmeasurable, may_be_contenders
 from kduel.run.repeat import Boot
 from kduel.store.documents import Lock, TrialRecord
@@ -38,6 +40,16 @@ class Records:
         self.by_id[record.id] = record
         self.in_block[record.block] += 1
         self.seconds += record.seconds
+
+    def put_aside_parts(self) -> None:
+        """Put aside the trials of blocks that lack others, where a block's trials are alive at once: it is made again as a whole."""
+        for record in list(self.by_id.values()) if self.lock.blocks.in_turns else ():
+            if not self.has_block(record.block):
+                void = Void(BLOCK_INTERRUPTED, "The run was interrupted before all trials of its block were kept.")
+                self.run.put_aside(self.run.directory(record.id), structs.replace(record, status="void", void=void))
+                del self.by_id[record.id]
+                self.seconds -= record.seconds
+        self.in_block = Counter(record.block for record in self.by_id.values())
 
     def has_block(self, block: int) -> bool:
         """True if every trial of a block is there."""

@@ -83,13 +83,17 @@ class Repeats:
 
     def judge_boot(self, ended: Sequence[EndedTrial]) -> tuple[list[EndedTrial], str]:
         """The trials of a boot as they are to be kept, and the code for which the boot is to be made again instead."""
-        if any(one.record.void and one.record.void.code == EMULATOR_FAULT for one in ended):
+        if any(map(is_emulators, ended)):
             if self.times_repeated(ended, EMULATOR_FAULT) < EMULATOR_REPEATS:
                 return list(ended), EMULATOR_FAULT
-            return [blame_kernel(one) for one in ended], ""
+            return [blame_kernel(one) if is_emulators(one) else one for one in ended], ""
         if any(one.record.void and one.record.void.code not in STARVED for one in ended):
             return list(ended), ""
-        waited = [share for one in ended if (share := wait_share(one.record.host.values())) is not None]
+        hosts = [list(one.record.host.values()) for one in ended]
+        if len({one.record.boot for one in ended}) > 1:
+            # Guests that took turns met the same host.
+            hosts = [[step for steps in hosts for step in steps]]
+        waited = [share for steps in hosts if (share := wait_share(steps)) is not None]
         if self.rule is None or not waited or 100 * max(waited) <= self.rule.max_wait_pct:
             return list(ended), ""
         again = self.times_repeated(ended, HOST_DISTURBED) < self.rule.repeats
@@ -135,6 +139,11 @@ class Repeats:
                 f"the host disturbed the last {len(last)} trials. {last[-1].void}",
                 f"Stop other work on the host, or raise max_wait in [host]; the trials are kept in {self.run.path}.",
             )
+
+
+def is_emulators(ended: EndedTrial) -> bool:
+    """True if a fault of the emulator made the trial void."""
+    return ended.record.void is not None and ended.record.void.code == EMULATOR_FAULT
 
 
 def blame_kernel(ended: EndedTrial) -> EndedTrial:

@@ -41,6 +41,7 @@ def make_trials(
 ) -> None:
     """Make the trials that a run, which is held, still lacks; see `run_study`."""
     records = Records(run, run.lock())
+    records.put_aside_parts()
     decision = Decision(records, watch, give_up)
     decision.report_kept(ready.machine.parallel)
     decision.check_measurable()

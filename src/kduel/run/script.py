@@ -206,6 +206,17 @@ def step_labels(planned: PlannedTrial, prepared: PreparedSteps) -> dict[str, str
     }
 
 
+def turn_lengths(planned: PlannedTrial, prepared: PreparedSteps, turns: int) -> dict[str, float]:
+    """By the directory of each step or slice, the seconds of its turns in a run of so many milliseconds; 0 where it is run whole."""
+    lengths = {}
+    for index, piece in prepared.in_order(planned.steps, planned.seed):
+        step = prepared.steps[index]
+        by_default = turns if prepared.benchmarks[index].may_be_held() else 0
+        length = by_default if step.turns is None else step.turns
+        lengths[step_directory(Path(), index, step.label, piece).name] = length / 1000
+    return lengths
+
+
 def split_boot(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:
     """The directories of a boot's trials: `staged` itself, or what a shared boot left, split up."""
     if len(boot) == 1:

@@ -13,11 +13,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import Struct, structs
+
 from kduel.core.errors import HostError
 from kduel.core.experiment import Void
 from kduel.core.progress import Progress
+from kduel.core.turns import TURNS_FILE, StepTurns, TrialTurns
 from kduel.guest.boots import pool
-from kduel.machines import Trial
+from kduel.guest.turns import BlockTurns
+from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready
 from kduel.run.records import Records
 from kduel.run.repeat import Boot, EndedTrial, QuietHostWait, Repeats
@@ -27,11 +31,12 @@ from kduel.run.script import (
     set_aside,
     split_boot,
     split_host_record,
+    turn_lengths,
     write_environment,
 )
 from kduel.run.watch import BootStarted
-from kduel.store.collect import Values
-from kduel.store.documents import Disturbance, TrialRecord
+from kduel.store.collect import Values, seconds_of
+from kduel.store.documents import Disturbance, TrialRecord, document_bytes
 from kduel.store.rundir import RunDir
 from kduel.store.whole_files import as_disk_error
 from kduel.study.plan import PlannedTrial
@@ -43,6 +48,16 @@ NextBoot = Callable[[deque[Boot], bool], Boot | None]
 def take_first(waiting: deque[Boot], _: bool) -> Boot:
     """The next boot in the order of the plan."""
     return waiting.popleft()
+
+
+class BegunBoot(Struct, frozen=True):
+    """A boot that begins: when, by the calendar and by a clock that is never set."""
+
+    trial: Trial
+    started: str
+    clock: float
+    repeats: int
+    """How often it was made before."""
 
 
 class Trials:
@@ -99,14 +114,23 @@ class Trials:
 
         Raises NotMeasuredError and HostError where trial after trial is void for the host's or the machine's sake.
         """
-        waiting = self.repeats.order_boots(list(boots))
+        in_turns = ready.study.blocks.in_turns
+        waiting = self.repeats.order_boots(join_blocks(boots) if in_turns else list(boots))
         running: dict[Future[list[EndedTrial]], Boot] = {}
         with pool(ready.machine.parallel) as threads:
             while not is_over():
                 while waiting and len(running) < ready.machine.parallel:
                     if (boot := next_boot(waiting, bool(running))) is None:
                         break
-                    if reasons := reasons_not_to_boot(boot):
+                    if in_turns:
+                        for planned in list(boot):
+                            if reasons := reasons_not_to_boot([planned]):
+                                boot.remove(planned)
+                                self.keep_or_repeat([planned], self.skip([planned], reasons), waiting, kept)
+                        if not boot:
+                            continue
+                        future = completed_future(self.carry_out_alone(ready, boot))
+                    elif reasons := reasons_not_to_boot(boot):
                         future = completed_future(self.skip(boot, reasons))
                     elif ready.machine.parallel > 1:
                         future = threads.submit(self.carry_out, ready, boot)
@@ -148,8 +172,31 @@ class Trials:
         return self.carry_out(ready, boot, self.quiet.measure_covariate() if self.covariates else None)
 
     def carry_out(self, ready: Ready, boot: Boot, other_work: float | None = None) -> list[EndedTrial]:
-        """Carry out one boot; gives its trials, staged. `other_work` is the share of the host's CPUs that other work took
-        just before."""
+        """Carry out one boot, or the boots of a block in turns; gives its trials, staged. `other_work` is the share of the host's
+        CPUs that other work took just before."""
+        if not isinstance(turns := ready.study.blocks.turns, int):
+            begun = self.begin(ready, boot, self.repeats.times_made(boot))
+            return self.end(ready, boot, begun, ready.machine.boot(begun.trial), other_work)
+        block = BlockTurns(len(boot), turn_lengths(boot[0], ready.prepared, turns), str(boot[0].seed))
+        repeats = self.repeats.times_made(boot)
+        several = [self.begin(ready, [planned], repeats) for planned in boot]
+        outcomes = ready.machine.boot_block([begun.trial for begun in several], block)
+        ended = []
+        for place, (planned, begun, outcome) in enumerate(zip(boot, several, outcomes, strict=True), 1):
+            # A guest's own time, as the block's is shared by all.
+            outcome_seconds = outcome.timings.get("off", 0.0)
+            (trial,) = self.end(ready, [planned], begun, outcome, other_work, outcome_seconds)
+            partners = [other.position + 1 for other in boot if other is not planned]
+            record = TrialTurns(
+                turns_ms=turns, partners=partners, place=place, steps=with_guest_clock(trial.staged, outcome)
+            )
+            with as_disk_error(self.run.trials):
+                (trial.staged / TURNS_FILE).write_bytes(document_bytes(record))
+            ended.append(trial)
+        return ended
+
+    def begin(self, ready: Ready, boot: Boot, repeats: int) -> BegunBoot:
+        """Stage a boot that is to begin, and was made so often before."""
         staged = self.run.stage(boot[0].position)
         inside = ready.machine.records_inside
         script = boot_script(ready.study, ready.setup, boot, recorded=inside, link=ready.machine.link)
@@ -157,16 +204,27 @@ class Trials:
         clock = time.monotonic()
         (staged / "guest.sh").write_text(script.text, "utf-8")
         self.boot_started(boot, staged)
-        outcome = ready.machine.boot(
-            Trial(
-                id=boot[0].id,
-                arm=next(arm for arm in ready.arms if arm.contender.name == boot[0].contender),
-                script=script.text,
-                deadline=script.deadline,
-                into=staged,
-                block=boot[0].block,
-            )
+        trial = Trial(
+            id=boot[0].id,
+            arm=next(arm for arm in ready.arms if arm.contender.name == boot[0].contender),
+            script=script.text,
+            deadline=script.deadline,
+            into=staged,
+            block=boot[0].block,
         )
+        return BegunBoot(trial, started, clock, repeats)
+
+    def end(
+        self,
+        ready: Ready,
+        boot: Boot,
+        begun: BegunBoot,
+        outcome: Outcome,
+        other_work: float | None,
+        seconds: float | None = None,
+    ) -> list[EndedTrial]:
+        """The trials of a boot that has ended, staged. `seconds` is how long each took, if not all the time since it began."""
+        staged, inside = begun.trial.into, ready.machine.records_inside
         with as_disk_error(self.run.trials):
             parts = split_boot(staged, boot, self.run.stage)
             prepared = ready.prepared
@@ -175,7 +233,7 @@ class Trials:
                 if inside
                 else split_host_record(boot, prepared, outcome.host)
             )
-            seconds = round(time.monotonic() - clock, 3)
+            seconds = round(time.monotonic() - begun.clock if seconds is None else seconds, 3)
             trials = []
             for planned, part, host in zip(boot, parts, hosts, strict=True):
                 void, values, failed = examine(ready, planned, part, outcome.why)
@@ -187,7 +245,7 @@ class Trials:
                     status="void" if void else "partial" if failed else "ok",
                     void=void,
                     failed_steps=failed,
-                    started=started,
+                    started=begun.started,
                     seconds=seconds,
                     timings=outcome.timings,
                     facts=outcome.facts,
@@ -195,11 +253,27 @@ class Trials:
                     steps=planned.steps,
                     host=host,
                     other_work_before=other_work,
-                    repeats=self.repeats.times_made(boot),
+                    repeats=begun.repeats,
                     member=planned.host,
                 )
                 trials.append(EndedTrial(part, record, values))
             return trials
+
+
+def join_blocks(boots: Iterable[Boot]) -> list[Boot]:
+    """The boots of each block as one: they are alive at once."""
+    blocks: dict[int, Boot] = {}
+    for boot in boots:
+        blocks.setdefault(boot[0].block, []).extend(boot)
+    return list(blocks.values())
+
+
+def with_guest_clock(staged: Path, outcome: Outcome) -> dict[str, StepTurns]:
+    """The turns of each step, with its length by the guest's clock."""
+    return {
+        name: structs.replace(step, guest_seconds=seconds_of(staged / name, "seconds"))
+        for name, step in outcome.turns.items()
+    }
 
 
 def completed_future(trials: list[EndedTrial]) -> Future[list[EndedTrial]]:

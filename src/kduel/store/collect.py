@@ -42,13 +42,14 @@ def parse_step(directory: Path, chosen: Benchmark[Any], parameters: object) -> d
     return chosen.parse(raw, parameters)
 
 
-def start_of(directory: Path) -> float | None:
-    """Seconds after the boot at which a step's directory says that it began; None if it does not."""
+def seconds_of(directory: Path, key: str) -> float | None:
+    """The time when a step `started`, in seconds after the boot, or how many `seconds` it took, by the guest's clock as its directory has it;
+    None if it does not say."""
     try:
-        began = decode(read(directory / "exit.json"), dict[str, float | None]).get("started")
+        found = decode(read(directory / "exit.json"), dict[str, float | None]).get(key)
     except (OSError, MalformedError):
         return None
-    return began if began is not None and within_reason(began) else None
+    return found if found is not None and within_reason(found) else None
 
 
 Values = dict[int, dict[str, float]]
@@ -158,7 +159,7 @@ class PreparedSteps:
             directory = step_directory(trial, index, label, number)
             errors = self.details_of_one(directory, index, number).errors
             for name in slices.keys() & values.keys():
-                slices[name].append(SliceValue(start_of(directory), values[name], errors.get(name)))
+                slices[name].append(SliceValue(seconds_of(directory, "started"), values[name], errors.get(name)))
         return Details(
             slices={name: found for name, found in slices.items() if len(found) == len(self.pieces[index])}
         )

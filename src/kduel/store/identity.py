@@ -53,7 +53,10 @@ def study_differences(lock: Lock, study: Study) -> list[tuple[str, Any, Any]]:
     new = structs.replace(
         lock,
         study=study.about,
-        blocks=study.blocks,
+        # A study that does not say goes on as the run began.
+        blocks=study.blocks
+        if study.blocks.turns is not None
+        else structs.replace(study.blocks, turns=lock.blocks.turns),
         settle=study.settle,
         machine=structs.replace(lock.machine, kind=study.machine, settings=study.machine_settings),
         contenders=study.contenders,

@@ -103,6 +103,8 @@ class BenchmarkTable(Struct, kw_only=True):
     """A background load for the time of the step; a list is a matrix."""
     slices: int | None = None
     """In place of the number in [blocks]; 1 keeps the step in one piece."""
+    turns: int | None = None
+    """In place of the milliseconds in [blocks], where guests take turns; 0 runs the step whole."""
     emulated: Role = "primary"
     """"exploratory": in an emulator its metrics are shown and do not decide, since they vary too much there."""
 

@@ -20,12 +20,12 @@ from kduel.core.experiment import (
     check_alpha,
 )
 from kduel.core.toml import check_values
-from kduel.core.turns import MOST_MS
+from kduel.core.turns import Turns
 from kduel.study.contenders import check_name, check_policies, check_printable
 from kduel.study.counting import counted_once, once_each, without_impossible
 from kduel.study.factors import cross, design_of
 from kduel.study.file import Blocks, HostTable, StudyFile, StudyHeader
-from kduel.study.steps import check_slices, read_steps
+from kduel.study.steps import check_slices, check_turns, read_steps
 
 
 class Study(Struct, frozen=True, kw_only=True):
@@ -68,11 +68,12 @@ def assemble(
     max_blocks: int | None = None,
     delta: float | None = None,
     single: bool = False,
+    turns: Turns | None = None,
 ) -> Study:
     """The study that a file and the command line's own words make together. Raises InputError.
 
-    `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers and
-    `delta` replace the file's. `single` counts once, in each layout, what is otherwise counted under several conditions.
+    `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers,
+    `delta` and `turns` replace the file's. `single` counts once, in each layout, what is otherwise counted under several conditions.
     """
     crossed = cross(
         file.contender,
@@ -97,6 +98,8 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
     elif max_blocks is not None:
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
+    if turns is not None:
+        blocks = msgspec.structs.replace(blocks, turns=turns)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
     check_about(about, origin)
     check_numbers(about, file.settle, blocks, origin)
@@ -183,11 +186,7 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
                 f"Give a number of blocks from 1 to {MOST_BLOCKS:,}, such as 20.",
             )
     check_slices(f"{origin}: blocks.slices", blocks.slices)
-    if isinstance(blocks.turns, int) and not 0 <= blocks.turns <= MOST_MS:
-        raise InputError(
-            f"{origin}: blocks.turns is {blocks.turns}",
-            f'Give milliseconds from 0 (whole slices in turn) to {MOST_MS}, such as 50, or "off".',
-        )
+    check_turns(f"{origin}: blocks.turns", blocks.turns, "off")
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(
             f"{origin}: settle.seconds is {settle.seconds:g}", "Give seconds from 0 to 86400, such as 10."

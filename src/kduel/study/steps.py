@@ -17,12 +17,22 @@ from kduel.core.experiment import (
     StepCell,
 )
 from kduel.core.toml import shorten
+from kduel.core.turns import MOST_MS, Turns
 from kduel.core.validation import no_key, validation_message
 from kduel.study.factors import ReadFactor, cross_steps, family_name
 from kduel.study.file import BenchmarkTable
 from kduel.study.tables import combinations
 
 MOST_SLICES = 100
+
+
+def check_turns(key: str, turns: Turns | None, *words: str) -> None:
+    """Raises InputError for a length of turns that cannot be meant; `words` are values that are no length."""
+    if isinstance(turns, int) and not 0 <= turns <= MOST_MS:
+        other = "".join(f', or "{word}"' for word in words)
+        raise InputError(
+            f"{key} is {turns}", f"Give milliseconds from 0 (whole slices in turn) to {MOST_MS}, such as 50{other}."
+        )
 
 
 def check_slices(key: str, slices: int | None) -> None:
@@ -126,6 +136,7 @@ def expand(table: dict[str, Any]) -> list[Step]:
                 'Give label = "..." of at most 100 letters, digits, dots, hyphens and underscores.',
             )
         check_slices("slices", use.slices)
+        check_turns("turns", use.turns)
         if (use.slices or 1) > 1 and len(chosen.cut(typed, use.slices or 1)) == 1:
             raise InputError(
                 f"slices = {use.slices}, but {label} cannot be cut",
@@ -138,6 +149,7 @@ def expand(table: dict[str, Any]) -> list[Step]:
                 parameters=parameters,
                 primary=primary,
                 slices=use.slices,
+                turns=use.turns,
                 emulated=use.emulated,
                 load="" if load == "idle" else load,
             )

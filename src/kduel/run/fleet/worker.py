@@ -103,6 +103,7 @@ class BlockWorker:
                 directory,
             )
             self.ready, self.records = ready, Records(run, lock)
+            self.records.put_aside_parts()
             self.trials = Trials.for_run(self.records, progress)
         except BaseException:
             self.held.close()

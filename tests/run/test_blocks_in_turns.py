@@ -1,0 +1,185 @@
+"""Blocks whose trials are alive at once: made, repeated and gone on with as a whole, and never mixed with other runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cut_runs import cut_run
+from test_repeats import records
+
+from kduel.core.experiment import Step
+from kduel.guest.size import why_no_memory
+from kduel.run.script import turn_lengths
+from kduel.store.collect import PreparedSteps
+from kduel.store.documents import read_turns
+from kduel.store.rundir import RunDir
+from kduel.study.file import Blocks
+from kduel.study.plan import PlannedTrial
+
+IN_TURNS = "fixed = 2\nturns = 50\n[host]\nquiet_seconds = 0\n"
+
+
+@pytest.fixture
+def run_in_turns(kduel: Callable, write_study: Callable, tmp_path: Path) -> Callable[..., Path]:
+    """run_in_turns(MACHINE, STATUS): a run's directory; its machine has these settings, and the command ends with that status."""
+
+    def call(machine: str = "", status: int = 0, *more: str) -> Path:
+        study = write_study(machine=f"turns = true\n{machine}", blocks=IN_TURNS)
+        done = kduel("run", study, "--out", tmp_path / "run", *more)
+        assert done.returncode == status, done.stderr
+        return tmp_path / "run"
+
+    return call
+
+
+@pytest.mark.slow
+def test_each_trial_has_the_record_of_its_turns(run_in_turns, kduel):
+    run = run_in_turns()
+    lock = RunDir.open(run).lock()
+    assert lock.blocks.turns == 50
+    for block in (1, 2):
+        mine = [one for one in RunDir.open(run).records() if one.block == block]
+        found = [read_turns(run / "trials" / one.id) for one in mine]
+        assert [one.place for one in found if one] == [1, 2]
+        assert [one.partners for one in found if one] == [[mine[1].position + 1], [mine[0].position + 1]]
+        for one in found:
+            assert one is not None and one.turns_ms == 50
+            assert list(one.steps) == ["01-letters-hello", "02-letters-longer"]
+            # As the guest script measured it.
+            assert all(step.guest_seconds is not None and step.guest_seconds >= 0 for step in one.steps.values())
+    assert kduel("verify", run).returncode == 0
+    assert json.loads(kduel("report", "--format", "json", run).stdout)["study"]["turns"] == 50
+
+
+@pytest.mark.slow
+def test_a_block_is_made_again_as_a_whole(run_in_turns):
+    run = run_in_turns("faults = {new = 1}")
+    again = records(run, "repeated")
+    assert [(one["contender"], one["block"]) for one in again].sort() == [
+        (name, block) for block in (1, 2) for name in ("outside-new", "outside-old")
+    ].sort()
+    assert len(again) == 4
+    assert [one["void"] and one["void"]["code"] for one in again if one["contender"] == "outside-old"] == [None] * 2
+    assert [one["repeats"] for one in records(run)] == [1] * 4
+
+
+@pytest.mark.slow
+def test_a_fault_in_every_boot_is_held_against_that_contender_alone(run_in_turns):
+    run = run_in_turns("faults = {new = 99}", 1)
+    kept = records(run)
+    assert {(one["contender"], one["status"]) for one in kept} == {("outside-old", "ok"), ("outside-new", "void")}
+    assert "4 boots in a row" in next(one["void"]["message"] for one in kept if one["void"])
+
+
+@pytest.mark.slow
+def test_a_guest_that_panics_is_void_alone(run_in_turns):
+    kept = records(run_in_turns('panics = ["new"]', 1))
+    assert [one["void"] and one["void"]["code"] for one in kept if one["contender"] == "outside-new"] == ["panic"] * 2
+    assert [one["status"] for one in kept if one["contender"] == "outside-old"] == ["ok"] * 2
+
+
+@pytest.mark.slow
+def test_the_host_is_judged_for_the_block(run_in_turns):
+    """Guests that took turns met the same host."""
+    run = run_in_turns("max_wait = 40.0\ndisturbed = {old = 1, new = 0}")
+    # Of 2 + 1 seconds runnable one was waited: a third. Judged by the guest that waited for a half, the block would be repeated.
+    assert [one["repeats"] for one in records(run)] == [0] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["resume", "run"])
+def test_half_a_block_is_made_again_as_a_whole_after_an_interruption(
+    run_in_turns, kduel, write_study, tmp_path, command
+):
+    run = run_in_turns()
+    before = records(run)
+    lock = (run / "lock.json").read_text()
+    last = [one["id"] for one in before if one["block"] == 2]
+    cut_run(run, last[1:])
+    study = tmp_path / "letters.toml"
+    done = kduel("resume", run) if command == "resume" else kduel("run", study, "--out", run)
+    assert done.returncode == 0, done.stderr
+    kept = records(run)
+    assert [one["id"] for one in kept] == [one["id"] for one in before]
+    assert (run / "lock.json").read_text() == lock
+    (aside,) = records(run, "repeated")
+    assert (aside["id"], aside["void"]["code"]) == (last[0], "block-interrupted")
+    assert [one["repeats"] for one in kept] == [0, 0, 1, 1]
+    assert [one["started"] for one in kept][:2] == [one["started"] for one in before][:2]
+    assert all(later["started"] > one["started"] for later, one in zip(kept[2:], before[2:], strict=True))
+    assert kduel("verify", run).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_its_own_mode_and_in_no_other(run_in_turns, kduel, write_study, tmp_path):
+    run = run_in_turns()
+    cut_run(run, [one["id"] for one in records(run) if one["block"] == 2])
+    silent = write_study(machine="turns = true", blocks=IN_TURNS.replace("turns = 50\n", ""))
+    refused = kduel("run", silent, "--out", run, "--turns", "off")
+    assert refused.returncode == 2 and "study.turns: 50 in the run, off now" in refused.stderr
+    # A study that does not say takes the run's own.
+    assert kduel("run", silent, "--out", run).returncode == 0
+    assert [read_turns(run / "trials" / one["id"]) is not None for one in records(run)] == [True] * 4
+
+
+@pytest.mark.slow
+def test_without_room_a_run_is_made_one_boot_after_the_other_and_says_so(kduel, write_study, tmp_path):
+    study = write_study(machine="turns = true\nroom = 1", blocks=IN_TURNS)
+    done = kduel("run", study, "--out", tmp_path / "run")
+    assert done.returncode == 0
+    assert "No turns, one boot after the other: 2 guests are too many." in done.stderr
+    assert json.loads((tmp_path / "run/lock.json").read_text())["blocks"]["turns"] == "off"
+    assert read_turns(tmp_path / "run/trials" / records(tmp_path / "run")[0]["id"]) is None
+
+
+@pytest.mark.parametrize("unit", ["boot", "load"])
+def test_what_cannot_take_turns_is_refused_with_the_reason(kduel, write_study, tmp_path, unit):
+    study = write_study(machine="" if unit == "boot" else "turns = true", blocks=f'fixed = 1\nunit = "{unit}"')
+    done = kduel("run", study, "--out", tmp_path / "run", "--turns", "50")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert ("it carries out one boot after the other" if unit == "boot" else 'unit = "load"') in said
+    assert "--turns off" in said and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("value", "status"), [("10001", 2), ("-1", 2), ("on", 2), ("off", 0)])
+def test_the_option_takes_milliseconds_or_off(kduel, write_study, tmp_path, value, status):
+    done = kduel("run", write_study(), "--out", tmp_path / "run", "--dry-run", "--turns", value)
+    assert done.returncode == status, done.stderr
+
+
+def test_steps_that_measure_latency_or_a_disk_are_run_whole():
+    def step(use: str, turns: int | None = None, **parameters: object) -> Step:
+        return Step(label=use, benchmark=use, parameters=parameters, turns=turns)
+
+    steps = [
+        step("sysbench-cpu", time=2),
+        step("stress-ng", stressor="switch"),
+        step("cyclictest"),
+        step("sysbench-fileio", mode="seqwr"),
+        step("hackbench"),
+        step("kbench", operation="pipe", turns=0),
+    ]
+    planned = PlannedTrial(id="0001-b01-a", block=1, position=0, contender="a", boot=0, steps=list(range(6)))
+    assert turn_lengths(planned, PreparedSteps(steps), 50) == {
+        "01-sysbench-cpu": 0.05,
+        "02-stress-ng": 0.05,
+        "03-cyclictest": 0,
+        "04-sysbench-fileio": 0,
+        "05-hackbench": 0,
+        "06-kbench": 0,
+    }
+    sliced = turn_lengths(planned, PreparedSteps(steps, Blocks(slices=2)), 20)
+    assert sliced["01-sysbench-cpu.s2"] == 0.02 and "01-sysbench-cpu" not in sliced
+
+
+def test_memory_for_all_guests_must_be_there(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       24684032 kB\nMemFree: 1 kB\nMemAvailable:    4194304 kB\n")
+    assert why_no_memory(2, 2048, meminfo) == ""
+    assert why_no_memory(3, 2048, meminfo) == (
+        "3 guests of 2048 MiB are more than the 4096 MiB of memory that are available"
+    )
