@@ -28,7 +28,8 @@ from made_repositories import (
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel, resolve
-from kduel.kernels.packages.repomd import decompress, locate_primary
+from kduel.kernels.files.decompress import decompress
+from kduel.kernels.packages.repomd import locate_primary
 
 FEDORA = {"6.14.5-300.fc42": "releases/42/Everything/x86_64/os", "6.15.3-200.fc42": "updates/42/Everything/x86_64"}
 SUSE = "tumbleweed/repo/oss"

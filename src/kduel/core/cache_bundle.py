@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +23,9 @@ from msgspec import Struct
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, os_errors
 from kduel.core.manifest import Manifest
+from kduel.core.tar_stream import PIECE, Part, RefusedArchive, TarBounds, TarMember, read_members
 from kduel.core.text import visible
+from kduel.core.untrusted import NOT_JSON
 
 SCHEMA = 1
 CONTENTS = "kduel-bundle.json"
@@ -34,22 +36,11 @@ CARRIED = frozenset({"busybox", "deb", "kernels", "programs", "root", "scheduler
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:-]{0,200}")
 LONGEST_PATH = 1000
 """Characters of a path inside an entry."""
-MOST_HEADER = 64 << 10
-"""Bytes of the header that holds a member's long name. The tar module reads it into memory whole."""
+BOUNDS = TarBounds(members=1_000_000, extended=8 << 10)
+"""All that CONTENTS can list, with the longest path."""
 
 
-class BundleMember(tarfile.TarInfo):
-    """A member of a tar of which only the kinds that `pack` writes are read: regular files, and headers with long names."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Raises ReadError for any other kind."""
-        found = super().frombuf(buf, encoding, errors)
-        if found.type not in (tarfile.REGTYPE, tarfile.XHDTYPE):
-            raise tarfile.ReadError("it has a member that is no regular file")
-        if found.type == tarfile.XHDTYPE and not 0 <= found.size <= MOST_HEADER:
-            raise tarfile.ReadError(f"it has a header of more than {MOST_HEADER:,} bytes")
-        return found
+Members = Iterator[tuple[TarMember, Part]]
 
 
 class BundleForm(Struct):
@@ -156,7 +147,7 @@ def unpack(
 
 
 @contextmanager
-def _open_bundle(file: Path) -> Iterator[tarfile.TarFile]:
+def _open_bundle(file: Path) -> Iterator[Members]:
     """The bundle, read once from its beginning to its end."""
     if not file.is_file():
         raise InputError(f"{file} is not a file", "Name a file that `kduel bundle` wrote.")
@@ -168,10 +159,8 @@ def _open_bundle(file: Path) -> Iterator[tarfile.TarFile]:
             )
         stream.seek(0)
         try:
-            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BundleMember) as tar:
-                yield tar
-        except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:
-            # The tar module raises the last two for headers with malformed numbers, and for long rows of headers.
+            yield read_members(stream, BOUNDS)
+        except RefusedArchive as error:
             raise _damage_error(file, visible(str(error), 200)) from error
 
 
@@ -179,12 +168,10 @@ def _damage_error(file: Path, what: str) -> InputError:
     return InputError(f"{file} is not a whole bundle: {what}", "Copy it again, or make it again with `kduel bundle`.")
 
 
-def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
-    first = tar.next()
-    if first is None or first.name != CONTENTS or not _is_regular(first) or first.size > MOST_CONTENTS:
+def _read_contents(tar: Members, file: Path) -> BundleContents:
+    first, source = next(tar, (None, None))
+    if first is None or source is None or first.name != CONTENTS.encode() or first.size > MOST_CONTENTS:
         raise _damage_error(file, f"it does not begin with {CONTENTS}")
-    source = tar.extractfile(first)
-    assert source is not None
     try:
         text = source.read()
         if (schema := msgspec.json.decode(text, type=BundleForm).schema) != SCHEMA:
@@ -193,7 +180,7 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
                 "Make it with this version.",
             )
         contents = msgspec.json.decode(text, type=BundleContents)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except NOT_JSON as error:
         raise _damage_error(file, f"{CONTENTS}: {visible(str(error), 200)}") from error
     for entry in contents.entries:
         if entry.kind not in CARRIED or not NAME.fullmatch(entry.key):
@@ -203,11 +190,6 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
         if wrong := _wrong_path(entry.manifest):
             raise _damage_error(file, wrong)
     return contents
-
-
-def _is_regular(member: tarfile.TarInfo) -> bool:
-    """A sparse file may be small in the bundle and without bound on the disk; none is packed as one."""
-    return member.isreg() and not member.issparse()
 
 
 def _wrong_path(manifest: Manifest) -> str:
@@ -232,28 +214,25 @@ def _leads_outside(path: str) -> bool:
     return not parts or path.startswith("/") or ".." in parts or "\0" in path or str(PurePosixPath(path)) != path
 
 
-def _next_member(tar: tarfile.TarFile, name: str, size: int, file: Path) -> IO[bytes]:
+def _next_member(tar: Members, name: str, size: int, file: Path) -> Part:
     """The next member, which must be this one."""
-    member = tar.next()
-    if member is None:
+    member, content = next(tar, (None, None))
+    if member is None or content is None:
         raise _damage_error(file, f"it ends before {visible(name, 200)}")
-    if member.name != name or member.size != size or not _is_regular(member):
-        raise _damage_error(file, f"{visible(member.name, 200)} comes where {visible(name, 200)} must")
-    source = tar.extractfile(member)
-    assert source is not None
-    return source
+    if member != TarMember(name.encode("utf-8", "surrogateescape"), False, member.offset, size):
+        told = visible(member.name.decode("utf-8", errors="replace"), 200)
+        raise _damage_error(file, f"{told} comes where {visible(name, 200)} must")
+    return content
 
 
-def _extract(
-    tar: tarfile.TarFile, entry: BundledEntry, file: Path, advance: Callable[[float], object], into: Path
-) -> None:
+def _extract(tar: Members, entry: BundledEntry, file: Path, advance: Callable[[float], object], into: Path) -> None:
     for path, facts in sorted(entry.manifest.files.items()):
         source = _next_member(tar, f"{entry.kind}/{entry.key}/{path}", facts.size, file)
         with as_cache_error(into):
             target = into / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as stream:
-                shutil.copyfileobj(source, stream, 1 << 20)
+                shutil.copyfileobj(source, stream, PIECE)
             target.chmod(0o755 if facts.executable else 0o644)
         advance(facts.size)
     with as_cache_error(into):

@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from kduel.core.untrusted import NOT_JSON
+
 SCHEMA = 1
 MANY = 200
 """With more files than this (a kernel's modules, a source tree), a file is hashed again only where its size, inode or
@@ -76,7 +78,7 @@ class Manifest(Struct, forbid_unknown_fields=True):
             return None
         try:
             found = msgspec.json.decode(path.read_bytes(), type=cls)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, *NOT_JSON):
             return None
         return found if found.schema == SCHEMA else None
 

@@ -21,6 +21,8 @@ from kduel.core.errors import os_errors
 from kduel.core.regular_files import open_regular
 
 T = TypeVar("T")
+NOT_JSON = (ValueError, RecursionError)
+"""What msgspec raises for bytes that are not JSON of a shape. Its own errors are among them; no UTF-8, nested too deep are not."""
 
 MOST_TEXT = 16 << 20
 """Bytes of one file that are read."""

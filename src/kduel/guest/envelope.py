@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from kduel.core.tar_stream import PIECE, RefusedArchive
 from kduel.core.turns import TURNS_FILE
 from kduel.guest import untar
 
@@ -115,7 +116,7 @@ def open_envelope(stream: BinaryIO) -> Envelope:
         raise BrokenEnvelope(f"it announces {size} bytes, more than the {LIMIT} that are allowed")
     stream.seek(head.end())
     summed, left = hashlib.sha256(), size
-    while left and (piece := stream.read(min(left, untar.PIECE))):
+    while left and (piece := stream.read(min(left, PIECE))):
         summed.update(piece)
         left -= len(piece)
     if left:
@@ -140,9 +141,9 @@ def unpack(stream: BinaryIO, into: Path, start: int = 0, size: int | None = None
         found = untar.members(stream, start, end)
         for member in found:
             if is_own_file(member.parts):
-                raise untar.RefusedArchive(f"{member.name!r} is the name of a file of KDuel's own")
+                raise RefusedArchive(f"{member.name!r} is the name of a file of KDuel's own")
         untar.write(stream, found, into)
-    except untar.RefusedArchive as error:
+    except RefusedArchive as error:
         raise BrokenEnvelope(f"its archive is refused: {error}") from error
 
 

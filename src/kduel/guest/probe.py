@@ -13,6 +13,7 @@ from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
+from kduel.core.untrusted import NOT_JSON
 from kduel.guest import confine
 from kduel.guest.confine import KVM
 from kduel.guest.console import read_console
@@ -58,7 +59,7 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
         note.parent.mkdir(parents=True, exist_ok=True)
         try:
             known = msgspec.json.decode(note.read_bytes(), type=Verdict)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, *NOT_JSON):
             known = None
     if known and (known.works or 0 <= time.time() - known.made < BELIEVED_SECONDS):
         return known

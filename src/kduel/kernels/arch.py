@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
-from kduel.kernels.files.layout import DAMAGED, UnpackedKernel
+from kduel.core.tar_stream import RefusedArchive, read_members
+from kduel.kernels.files.decompress import BOUNDS, decompress
+from kduel.kernels.files.layout import UnpackedKernel
 from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, check_same, whole_kernels
 from kduel.kernels.packages.fetch import download
 from kduel.kernels.packages.openpgp import check_signature
@@ -58,13 +59,13 @@ class ArchLinux(Distribution):
         base = f"{mirror}/{repository}/os/x86_64"
         database = download(f"{base}/{repository}.db", place / "db", progress)
         try:
-            with tarfile.open(database) as archive:
+            with decompress(database) as stream:
                 texts = [
-                    (archive.extractfile(member) or member).read(MOST_DESCRIPTION).decode("utf-8", errors="replace")  # type: ignore[union-attr]
-                    for member in archive
-                    if member.isfile() and member.name.startswith(f"{release}-") and member.name.endswith("/desc")
+                    content.read(MOST_DESCRIPTION).decode("utf-8", errors="replace")
+                    for member, content in read_members(stream, BOUNDS)
+                    if member.name.startswith(f"{release}-".encode()) and member.name.endswith(b"/desc")
                 ]
-        except (*DAMAGED, OSError, EOFError) as error:
+        except (RefusedArchive, OSError) as error:
             raise HostError(
                 f"the list {base}/{repository}.db cannot be read: {error}", "Name another mirror."
             ) from error

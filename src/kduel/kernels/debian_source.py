@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 
 from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.tar_stream import PIECE, RefusedArchive, read_members
 from kduel.kernels.apt.archive import Archive, Package
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.compile.from_source import FromSource
 from kduel.kernels.compile.recipe import read_recipe
 from kduel.kernels.compile.source import SourceTree, count_files, read_version, unpack_tree, untar
 from kduel.kernels.debian import matches_version
+from kduel.kernels.files.decompress import BOUNDS, output_of
 
 NAME = re.compile(r"linux-source-\d[\w.]*")
 TARBALL = re.compile(r"\./usr/src/linux-source-[\w.~+-]+\.tar\.\w+")
@@ -117,26 +117,18 @@ class DebianSource(FromSource):
 
 def untar_inside(deb: Path, into: Path) -> None:
     """Unpack the source archive that a linux-source package holds. Raises InputError, HostError."""
-    if not shutil.which("dpkg-deb"):
-        raise HostError("this host has no dpkg-deb, which unpacks Debian packages", "Install the package dpkg.")
     inner = into.parent / "archive.tar"
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as outer:
-                for member in outer:
-                    if member.isfile() and TARBALL.fullmatch(member.name):
-                        content = outer.extractfile(member)
-                        assert content is not None
-                        with as_cache_error(into), inner.open("wb") as stream:
-                            shutil.copyfileobj(content, stream, 1 << 20)
-            while process.stdout.read(1 << 16):
+    try:
+        with output_of(["dpkg-deb", "--fsys-tarfile", str(deb)], deb) as stream:
+            for member, content in read_members(stream, BOUNDS):
+                if TARBALL.fullmatch(member.name.decode("utf-8", errors="replace")):
+                    with as_cache_error(into), inner.open("wb") as sink:
+                        shutil.copyfileobj(content, sink, PIECE)
+            while stream.read(PIECE):
                 pass
-        except tarfile.TarError as error:
-            raise InputError(
-                f"{deb} is not a complete Debian package: {error}", "Remove it from the cache."
-            ) from error
-    if process.returncode or not inner.exists():
+    except RefusedArchive as error:
+        raise InputError(f"{deb} is not a complete Debian package: {error}", "Remove it from the cache.") from error
+    if not inner.exists():
         raise InputError(f"{deb} holds no usr/src/linux-source-*.tar.*", "Name another version.")
     untar(inner, into)
     inner.unlink()

@@ -12,11 +12,11 @@ from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.mirror import SHIPPED
 from kduel.kernels.apt.unpack import unpack as unpack_debs
+from kduel.kernels.files.decompress import decompress
 from kduel.kernels.files.layout import UnpackedKernel
 from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel
 from kduel.kernels.packages.fetch import AbsentError, download
 from kduel.kernels.packages.openpgp import check_signature
-from kduel.kernels.packages.repomd import decompress
 
 LIST = "main/binary-amd64/Packages.xz"
 NAME = re.compile(r"linux-(?:image|modules|modules-extra)-\d\S*?-\d+-generic")

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender
+from kduel.core.untrusted import NOT_JSON
 from kduel.guest.conditions import check as check_bands
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
 from kduel.machines.remote.connection import ConnectionLost, TrialRefused
@@ -199,7 +200,7 @@ def read_way() -> Way | None:
     """Knowledge from before the reboot; None where nothing is, or it is damaged: then the trial begins again."""
     try:
         return msgspec.json.decode((ROOT / STATE).read_bytes(), type=Way)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *NOT_JSON):
         return None
 
 

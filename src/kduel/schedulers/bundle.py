@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.manifest import sha256_of
+from kduel.core.untrusted import NOT_JSON
 
 START = """#!/bin/sh
 here=$(dirname "$0")
@@ -49,7 +50,7 @@ def read_bundle(directory: Path) -> Bundle:
     """The bundle in a cache entry. Raises HostError where it is damaged."""
     try:
         return msgspec.json.decode((directory / "about.json").read_bytes(), type=Bundle)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *NOT_JSON) as error:
         raise HostError(f"the scheduler in {directory} is damaged: {error}", "Remove that directory.") from error
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kduel.core.errors import HostError
+from kduel.core.tar_stream import RefusedArchive
 from kduel.fleets.workers.process import Worker
 from kduel.guest import untar
 from kduel.machines.remote.connection import (
@@ -83,7 +84,7 @@ class RemoteWorker:
             stream = io.BytesIO(done.stdout)
             untar.write(stream, untar.members(stream, 0, len(done.stdout)), staged)
             staged.replace(home / trial)
-        except untar.RefusedArchive as error:
+        except RefusedArchive as error:
             raise HostError(
                 f"the trial {trial} did not arrive completely: {error}", "It is fetched again."
             ) from error

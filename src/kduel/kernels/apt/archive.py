@@ -23,6 +23,7 @@ from msgspec import Struct
 from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.untrusted import NOT_JSON
 from kduel.kernels.apt.answer import ANSWERED, EXPIRED, NO_SUCH_SUITE, suites_answered, telling_line
 from kduel.kernels.apt.mirror import debian_mirror, security_mirror
 from kduel.kernels.apt.settings import write_settings, write_sources
@@ -207,7 +208,7 @@ class Archive:
                 return None
         try:
             index = msgspec.json.decode(text, type=Index)
-        except msgspec.DecodeError:
+        except NOT_JSON:
             return None
         same_mirror = index.asked == os.environ.get("KDUEL_DEBIAN_MIRROR", "")
         usable = index.schema == SCHEMA and index.packages and (same_mirror or self.offline)

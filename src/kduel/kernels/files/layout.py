@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import tarfile
 from pathlib import Path
-from typing import IO
 
 from msgspec import Struct
 
 from kduel.core.cache import as_cache_error
 from kduel.core.errors import InputError
+from kduel.core.tar_stream import PIECE, Part, Readable, TarBounds, read_members
 
 NAME = r"[A-Za-z0-9][\w.+~-]*"
 PLACES = (
@@ -23,9 +22,6 @@ PLACES = (
     ),
 )
 """Paths of these files in packages; `module` is the path below the modules' directory."""
-
-DAMAGED = (tarfile.TarError, ValueError, RecursionError, OverflowError)
-"""What tarfile raises for archives that are not as they should be."""
 
 
 class UnpackedKernel(Struct, frozen=True, kw_only=True):
@@ -45,7 +41,7 @@ class Unpacking:
         self.into, self.told = into, told
         self.releases: set[str] = set()
 
-    def take(self, name: str, content: IO[bytes]) -> None:
+    def take(self, name: str, content: Part) -> None:
         """Write a regular file of a package, if the kernel needs it. Raises HostError where the cache is not usable."""
         place = locate(name)
         if place is None:
@@ -56,21 +52,16 @@ class Unpacking:
         with as_cache_error(self.into):
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as stream:
-                shutil.copyfileobj(content, stream, 1 << 20)
+                shutil.copyfileobj(content, stream, PIECE)
 
-    def take_tar(self, stream: IO[bytes]) -> str:
-        """Take what a tar archive has of it, and read the archive to its end; returns what is wrong with it, or nothing."""
-        try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    if member.isfile() and (content := archive.extractfile(member)):
-                        self.take(member.name, content)
-            # What follows the archive's end must be read too, or the program that writes it ends by SIGPIPE.
-            while stream.read(1 << 16):
-                pass
-        except DAMAGED as error:
-            return str(error) or type(error).__name__
-        return ""
+    def take_tar(self, stream: Readable, bounds: TarBounds) -> None:
+        """Take what a tar archive has of it, and read the archive to its end. Raises RefusedArchive."""
+        for member, content in read_members(stream, bounds):
+            if not member.directory:
+                self.take(member.name.decode("utf-8", errors="replace"), content)
+        # What follows the archive's end must be read too, or the program that writes it ends by SIGPIPE.
+        while stream.read(PIECE):
+            pass
 
     def finish(self) -> UnpackedKernel:
         """The kernel. Raises InputError for packages that are not exactly one."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
 from kduel.core.manifest import sha256_of
+from kduel.core.untrusted import NOT_JSON
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import identify
 from kduel.kernels.files.layout import UnpackedKernel
@@ -110,7 +111,7 @@ def _record(entry: Path) -> Record:
             text = b""
     try:
         return msgspec.json.decode(text, type=Record)
-    except msgspec.DecodeError as error:
+    except NOT_JSON as error:
         raise damage_error(entry, f"kernel.json: {error}") from error
 
 

@@ -22,6 +22,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.core.text import visible
+from kduel.core.untrusted import NOT_JSON
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.files import store as stored
@@ -211,7 +212,7 @@ class Distribution(KernelSource):
         with as_cache_error(file.parent):
             try:
                 kept = msgspec.json.decode(file.read_bytes(), type=_KeptList)
-            except (FileNotFoundError, msgspec.DecodeError):
+            except (FileNotFoundError, *NOT_JSON):
                 return None
         return kept.offered if kept.mirror == mirror and 0 <= time.time() - kept.made < DAY else None
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import subprocess
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 from xml.etree import ElementTree
 
 from kduel.core.errors import HostError
-from kduel.core.host_packages import install_command
 from kduel.core.progress import Progress
+from kduel.core.tar_stream import BoundedStream
+from kduel.kernels.files.decompress import decompress
 from kduel.kernels.packages.distribution import RemotePackage
 from kduel.kernels.packages.fetch import download
 from kduel.kernels.packages.openpgp import check_signature
@@ -45,7 +40,7 @@ def read_repository(
         primary = download(f"{base}/{address}", place / address.rpartition("/")[2], progress, sha256=digest)
         with decompress(primary) as stream:
             return list(_packages(stream, base, names, architecture))
-    except (ElementTree.ParseError, KeyError, ValueError, OSError, EOFError, lzma.LZMAError) as error:
+    except (ElementTree.ParseError, KeyError, ValueError, OSError) as error:
         raise HostError(
             f"the repository {base} cannot be read: {error}", "Try again later, or name another mirror."
         ) from error
@@ -62,27 +57,7 @@ def locate_primary(index: Path) -> tuple[str, str]:
     raise ValueError("it names no list of packages")
 
 
-@contextmanager
-def decompress(path: Path) -> Iterator[IO[bytes]]:
-    """A file of any usual compression, to be read. Raises HostError without zstd."""
-    openers = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
-    if path.suffix in openers:
-        with openers[path.suffix](path) as stream:
-            yield stream
-    elif path.suffix == ".zst":
-        try:
-            process = subprocess.Popen(["zstd", "-dcq", str(path)], stdout=subprocess.PIPE)
-        except FileNotFoundError as error:
-            raise HostError(f"{path.name} needs zstd", f"Install it: {install_command('zstd')}.") from error
-        with process:
-            assert process.stdout is not None
-            yield process.stdout
-    else:
-        with path.open("rb") as stream:
-            yield stream
-
-
-def _packages(stream: IO[bytes], base: str, names: Collection[str], architecture: str) -> Iterator[RemotePackage]:
+def _packages(stream: BoundedStream, base: str, names: Collection[str], architecture: str) -> Iterator[RemotePackage]:
     for _, element in ElementTree.iterparse(stream):
         if element.tag != f"{COMMON}package":
             continue

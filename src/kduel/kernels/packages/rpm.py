@@ -7,18 +7,19 @@ header, which is what is signed and holds the payload's SHA-256, and the payload
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from msgspec import Struct
 
-from kduel.core.errors import HostError, InputError
-from kduel.core.host_packages import install_command
+from kduel.core.errors import InputError
+from kduel.core.tar_stream import PIECE, Part, Readable, RefusedArchive
 from kduel.core.temporary import temporary_directory
 from kduel.core.text import visible
+from kduel.kernels.files.decompress import BOUNDS, output_of
 from kduel.kernels.files.layout import UnpackedKernel, Unpacking
 from kduel.kernels.packages.openpgp import check_signature
 
@@ -27,9 +28,11 @@ SIGNATURES = (268, 267)
 """Tags of the header's signature: RSAHEADER, and DSAHEADER, which is also for EdDSA."""
 COMPRESSOR, DIGESTS, DIGEST_ALGORITHM, SHA256 = 1125, 5092, 5093, 8
 NAME, VERSION, RELEASE, EPOCH, ARCHITECTURE = 1000, 1001, 1002, 1003, 1022
-MOST_HEADER = 256 << 20
+MOST_HEADER, MOST_ENTRIES = 256 << 20, 0xFFFF
+"""Bytes, and values, as rpm itself has it."""
 PROGRAMS = {"zstd": "zstd", "xz": "xz", "lzma": "xz", "gzip": "gzip", "bzip2": "bzip2"}
 CPIO_HEAD, LONGEST_NAME = 110, 4096
+CPIO = re.compile(rb"07070[12][0-9a-fA-F]{104}")
 REGULAR, FORMAT = 0o100000, 0o170000
 
 
@@ -70,7 +73,7 @@ def unpack_rpms(packages: Sequence[Path], into: Path) -> UnpackedKernel:
                     raise ValueError("its content is not what its header says")
                 stream.seek(start)
                 _unpack_payload(stream, header.text(COMPRESSOR) or "gzip", package, unpacking)
-            except (ValueError, struct.error, EOFError) as error:
+            except (ValueError, struct.error) as error:
                 raise InputError(
                     f"{package} is not a complete RPM package: {error}", "Copy or download it again."
                 ) from error
@@ -115,7 +118,7 @@ def _read_headers(stream: IO[bytes]) -> tuple[_Header, _Header]:
 def _read_header(stream: IO[bytes]) -> _Header:
     head = stream.read(16)
     entries, size = struct.unpack_from(">II", head, 8)
-    if head[:4] != HEADER_MAGIC or entries * 16 + size > MOST_HEADER:
+    if head[:4] != HEADER_MAGIC or entries > MOST_ENTRIES or entries * 16 + size > MOST_HEADER:
         raise ValueError("a header is damaged")
     body = stream.read(entries * 16 + size)
     if len(body) != entries * 16 + size:
@@ -131,50 +134,27 @@ def _unpack_payload(stream: IO[bytes], compressor: str, package: Path, unpacking
     program = PROGRAMS.get(compressor)
     if program is None:
         raise ValueError(f"its compression {compressor!r} is not known")
-    try:
-        process = subprocess.Popen([program, "-dcq"], stdin=stream, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except FileNotFoundError as error:
-        raise HostError(f"{package.name} needs {program}", f"Install it: {install_command(program)}.") from error
-    with process:
-        assert process.stdout is not None
-        take_cpio(process.stdout, unpacking)
-        while process.stdout.read(1 << 16):
+    with output_of([program, "-dcq"], package, stream) as unpacked:
+        take_cpio(unpacked, unpacking)
+        while unpacked.read(PIECE):
             pass
-    if process.returncode:
-        raise ValueError(f"{program} cannot decompress it")
 
 
-class _Member:
-    """The content of one member of an archive."""
-
-    def __init__(self, stream: IO[bytes], size: int) -> None:
-        self.stream, self.left = stream, size
-
-    def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes. Raises EOFError where the archive ends before."""
-        wanted = self.left if size < 0 else min(size, self.left)
-        block = self.stream.read(wanted)
-        if len(block) < wanted:
-            raise EOFError("its archive ends early")
-        self.left -= len(block)
-        return block
-
-
-def take_cpio(stream: IO[bytes], unpacking: Unpacking) -> None:
-    """Take a kernel's files of a cpio archive in the `newc` format. Raises ValueError, EOFError for a damaged one."""
-    while True:
-        head = _Member(stream, CPIO_HEAD).read()
-        if head[:6] not in (b"070701", b"070702"):
-            raise ValueError("its archive is damaged")
+def take_cpio(stream: Readable, unpacking: Unpacking) -> None:
+    """Take a kernel's files of a cpio archive in the `newc` format. Raises RefusedArchive."""
+    for _ in range(BOUNDS.members):
+        head = Part(stream, CPIO_HEAD).read()
+        if CPIO.fullmatch(head) is None:
+            raise RefusedArchive("its archive is damaged")
         mode, size, length = (int(head[at : at + 8], 16) for at in (14, 54, 94))
         if length > LONGEST_NAME:
-            raise ValueError("its archive has a name that is too long")
-        name = _Member(stream, length + -(CPIO_HEAD + length) % 4).read()[: length - 1].decode("utf-8", "replace")
+            raise RefusedArchive("its archive has a name that is too long")
+        name = Part(stream, length + -(CPIO_HEAD + length) % 4).read()[: length - 1].decode("utf-8", "replace")
         if name == "TRAILER!!!":
             return
-        content = _Member(stream, size)
+        content = Part(stream, size)
         if mode & FORMAT == REGULAR:
-            unpacking.take(name, content)  # type: ignore[arg-type]
-        while content.read(1 << 20):
-            pass
-        _Member(stream, -size % 4).read()
+            unpacking.take(name, content)
+        content.skip()
+        Part(stream, -size % 4).skip()
+    raise RefusedArchive(f"it holds more than {BOUNDS.members} members")

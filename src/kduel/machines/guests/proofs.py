@@ -39,7 +39,7 @@ class Proofs:
             with as_temporary_error(place):
                 for twin in twins[1:]:
                     twin.into.mkdir()
-            if known.is_file():
+            if self.cache.has("proofs", self.key):
                 outcome = self.boot_once(trial)
                 earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
                 if outcome.void or fingerprint(trial_contents(trial.into)) == earlier:

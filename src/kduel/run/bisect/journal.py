@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
-from kduel.core.untrusted import read_whole
+from kduel.core.untrusted import NOT_JSON, read_whole
 from kduel.run.bisect.terms import Unmeasurable
 from kduel.store.whole_files import as_disk_error, write_whole
 
@@ -108,7 +108,7 @@ class Journal:
                         raise InputError(f"{self.path} holds the measurements of another search", ANEW)
                 else:
                     found.append(msgspec.json.decode(line, type=Entry))
-            except msgspec.MsgspecError as error:
+            except NOT_JSON as error:
                 raise InputError(f"{self.path}, line {number}, is damaged: {error}", ANEW) from error
         if not lines:
             raise InputError(f"{self.path} is empty", ANEW)
