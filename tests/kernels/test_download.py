@@ -100,6 +100,50 @@ def test_a_download_that_drips_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         fetch.download(address, tmp_path / "file", Progress())
 
 
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"HTTP/1.1 200 O"] + [b"K"] * 50,
+        [OK + b"X: "] + [b"y"] * 50,
+        [b"HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 9999\r\n\r\n"] + [b"x"] * 50,
+        [CHUNKED] + [b"0"] * 50,
+        [CHUNKED + b"1\r\nx\r\n0\r\nX: "] + [b"y"] * 50,
+    ],
+    ids=["status", "header", "redirect", "size of a chunk", "trailer"],
+)
+def test_whatever_drips_ends(pieces: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of headers and of chunks were read to their end before anybody looked at the time."""
+    monkeypatch.setattr(fetch, "PATIENCE", 0.0)
+    with answering(*pieces, pause=0.05) as address, pytest.raises(HostError, match="bytes a second"):
+        fetch.download(address, tmp_path / "file", Progress())
+
+
+def test_a_redirect_with_endless_text_ends(tmp_path: Path) -> None:
+    """urllib reads it whole, into memory."""
+    first = b"HTTP/1.1 302 Found\r\nLocation: /other\r\n\r\n"
+    with (
+        answering(first, *[bytes(1 << 18)] * 12) as address,
+        pytest.raises(HostError, match="come before the file"),
+    ):
+        fetch.download(address, tmp_path / "file", Progress())
+
+
+def test_a_redirect_to_ftp_is_refused(tmp_path: Path) -> None:
+    with (
+        answering(b"HTTP/1.1 302 Found\r\nLocation: ftp://127.0.0.1:1/x\r\nContent-Length: 0\r\n\r\n") as address,
+        pytest.raises(HostError, match="unknown url type"),
+    ):
+        fetch.download(address, tmp_path / "file", Progress())
+
+
+def test_a_file_larger_than_what_may_come_before_it(tmp_path: Path) -> None:
+    with answering(OK + b"\r\n", bytes(3 << 20)) as address:
+        assert fetch.download(address, tmp_path / "file", Progress()).stat().st_size == 3 << 20
+
+
 def test_trouble_with_the_disk_is_not_one_of_the_network(tmp_path: Path) -> None:
     with answering(OK + b"\r\nabc") as address, pytest.raises(HostError, match="cache"):
         fetch.download(address, tmp_path / "missing/file", Progress())
