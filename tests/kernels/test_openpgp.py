@@ -10,7 +10,7 @@ import pytest
 from made_kernels import end_agent, signing_key
 
 from kduel.core.errors import InputError
-from kduel.kernels.packages.openpgp import check_signature
+from kduel.kernels.packages.openpgp import check_signature, why_not_signed
 
 TEXT = b"Suite: noble\n"
 
@@ -116,21 +116,73 @@ def test_one_of_two_signatures_suffices(home: Path, tmp_path: Path) -> None:
     try:
         for name in ("known", "unknown", "third"):
             gpg(home, "--quick-gen-key", name, "ed25519", "sign", "never")
-        signature.write_bytes(gpg(home, "-u", "unknown", "-u", "known", "-o", "-", "--detach-sign", file))
-        ring.write_bytes(gpg(home, "--export", "known"))
+        signature.write_bytes(gpg(home, "-u", "=unknown", "-u", "=known", "-o", "-", "--detach-sign", file))
+        ring.write_bytes(gpg(home, "--export", "=known"))
         assert check_signature("the file", file, signature, [ring]) == TEXT
         clear = tmp_path / "clear"
-        clear.write_bytes(gpg(home, "-u", "unknown", "-u", "known", "-o", "-", "--clear-sign", file))
+        clear.write_bytes(gpg(home, "-u", "=unknown", "-u", "=known", "-o", "-", "--clear-sign", file))
         assert check_signature("the file", clear, None, [ring]) == TEXT
         clear.write_bytes(clear.read_bytes() + clear.read_bytes())
         with pytest.raises(InputError, match="is not signed by a key of"):
             check_signature("the file", clear, None, [ring])
-        ring.write_bytes(gpg(home, "--export", "third"))
+        ring.write_bytes(gpg(home, "--export", "=third"))
         with pytest.raises(InputError, match="no signature by one of them"):
             check_signature("the file", file, signature, [ring])
-        ring.write_bytes(gpg(home, "--export", "known"))
+        ring.write_bytes(gpg(home, "--export", "=known"))
         file.write_bytes(TEXT + b"more")
         with pytest.raises(InputError, match="does not fit"):
             check_signature("the file", file, signature, [ring])
     finally:
         subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)
+
+
+def test_an_expired_signature_signs_nothing(home: Path, tmp_path: Path) -> None:
+    """By a key that has not expired; nor does a good one beside it help."""
+    then = ("--faked-system-time", "20200101T000000!")
+    file, ring, signature = tmp_path / "file", tmp_path / "ring.gpg", tmp_path / "file.sig"
+    file.write_bytes(TEXT)
+    try:
+        gpg(home, *then, "--quick-gen-key", "own", "ed25519", "sign", "never")
+        ring.write_bytes(gpg(home, "--export"))
+        old = gpg(home, *then, "--default-sig-expire", "1d", "-o", "-", "--detach-sign", file)
+        good = gpg(home, "-o", "-", "--detach-sign", file)
+        signature.write_bytes(good)
+        assert check_signature("the file", file, signature, [ring]) == TEXT
+        for packets in (old, old + good):
+            signature.write_bytes(packets)
+            with pytest.raises(InputError, match="the signature has expired"):
+                check_signature("the file", file, signature, [ring])
+    finally:
+        subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)
+
+
+GOOD = "NEWSIG\nGOODSIG A own\nVALIDSIG A 2026-11-28"
+MISSING = "NEWSIG\nERRSIG B 22 8 00 1795828477 9 B\nNO_PUBKEY B"
+UNSUPPORTED = "NEWSIG\nERRSIG B 99 8 00 1795828477 4 B"
+
+
+@pytest.mark.parametrize(
+    ("says", "returned", "why"),
+    [
+        (f"{GOOD}", 0, ""),
+        (f"{MISSING}\n{GOOD}", 2, ""),
+        (f"{MISSING}\n{GOOD}\nFAILURE gpg-exit 33554433", 2, ""),
+        (f"{MISSING}\n{GOOD}", 1, "gpgv failed"),
+        (f"{GOOD}", 2, "gpgv failed"),
+        (f"NO_PUBKEY B\n{GOOD}", 2, "gpgv failed"),
+        (f"{MISSING}\n{GOOD}\nFAILURE verify 58", 2, "gpgv says FAILURE"),
+        (f"{GOOD}\nFAILURE gpg-exit 33554433", 0, "gpgv says FAILURE"),
+        (f"{MISSING}\n{UNSUPPORTED}\n{GOOD}", 2, "gpgv says ERRSIG"),
+        (f"{MISSING}\nNEWSIG\n{GOOD}", 2, "nothing of one"),
+        (f"{GOOD}\nGOODSIG A own", 0, "nothing of one"),
+        (f"PLAINTEXT 74 0\n{GOOD}\nPLAINTEXT 74 0", 0, "several texts"),
+        (f"{GOOD}\nBADARMOR", 0, "gpgv says BADARMOR"),
+        (MISSING, 2, "no signature by one"),
+        ("", 0, "no signature by one"),
+    ],
+)
+def test_what_gpgv_says_is_accounted_for(says: str, returned: int, why: str) -> None:
+    """Lines as its status has them; a key that is not there excuses what it explains, and nothing besides."""
+    status = "".join(f"[GNUPG:] {line}\n" for line in says.splitlines())
+    told = why_not_signed(status, returned)
+    assert (why in told) if why else told == ""

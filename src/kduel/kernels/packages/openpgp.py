@@ -26,10 +26,12 @@ WRONG = {
 HARMLESS = {
     "NEWSIG", "GOODSIG", "VALIDSIG", "SIG_ID", "KEY_CONSIDERED", "NO_PUBKEY", "PLAINTEXT", "PLAINTEXT_LENGTH", "PROGRESS",
     "VERIFICATION_COMPLIANCE_MODE", "NOTATION_NAME", "NOTATION_DATA", "NOTATION_FLAGS", "POLICY_URL", "TRUST_UNDEFINED",
-    "KEYEXPIRED", "FAILURE",
+    "KEYEXPIRED",
 }  # fmt: skip
-"""A key that has another subkey which expired, and the exit status where one of several keys is not there, included."""
+"""A key that has another subkey which expired included."""
 NO_PUBLIC_KEY = "9"
+MISSING_KEY, SOME_FAILED = 2, ["FAILURE", "gpg-exit"]
+"""Exit status, and words for it, where one of several keys is not there."""
 
 
 def check_signature(what: str, signed: Path, signature: Path | None, keyrings: Sequence[Path]) -> bytes:
@@ -69,16 +71,22 @@ def why_not_signed(status: str, returned: int) -> str:
     for word in said:
         if word in WRONG:
             return WRONG[word]
+    missing = [words for words in lines if words[:1] == ["ERRSIG"] and words[6:7] == [NO_PUBLIC_KEY]]
     others = [
         words[0]
         for words in lines
-        if words and words[0] not in HARMLESS and not (words[0] == "ERRSIG" and words[6:7] == [NO_PUBLIC_KEY])
+        if words and words[0] not in HARMLESS and words not in missing and not (missing and words[:2] == SOME_FAILED)
     ]
-    if returned and "NO_PUBKEY" not in said:
-        return "gpgv failed"
     if others:
         return f"gpgv says {others[0]}"
-    return "" if {"GOODSIG", "VALIDSIG"} <= {*said} else "there is no signature by one of them"
+    good = said.count("GOODSIG")
+    if good != said.count("VALIDSIG") or said.count("NEWSIG") not in (0, good + len(missing)):
+        return "gpgv says nothing of one of its signatures"
+    if returned and not (missing and returned == MISSING_KEY):
+        return "gpgv failed"
+    if said.count("PLAINTEXT") > 1:
+        return "several texts are signed"
+    return "" if good else "there is no signature by one of them"
 
 
 def dearmour(data: bytes) -> bytes:
