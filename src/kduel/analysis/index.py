@@ -252,10 +252,10 @@ def update(
     index of an earlier version, or any at a `rebuild`. Raises InputError where the file is no index, HostError where it
     cannot be written.
     """
-    if path.is_symlink() and path.name == INDEX:
+    if path.is_symlink():
         raise InputError(
             f"{path} is a link, which may lead to a file that is no index",
-            "Remove it; where the index is meant to be elsewhere, name that file with --output.",
+            "Remove it, or name with --output the file that the index is meant to be in.",
         )
     target = path.resolve()
     if target.exists():

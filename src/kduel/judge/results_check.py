@@ -20,7 +20,7 @@ from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
 from kduel.judge.lint.findings import machine_out
 from kduel.judge.verdict.unfinished import find_unfinished
-from kduel.store.integrity import MOST_NAMED, Integrity, derived_plan, page_changes
+from kduel.store.integrity import MOST_NAMED, Integrity, compare_page, derived_plan
 from kduel.store.manifest import run_checksum
 from kduel.store.merged import parts
 from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
@@ -47,9 +47,8 @@ def with_results(found: Integrity, run: Path) -> Integrity:
     elif opened.exact_part is not None:
         places[EXACT] = opened.exact_part
     for name, place in places.items():
-        changes, notes = compare_kept(place)
-        more = Integrity(checked=0, changes=[*changes, *page_changes(place)], notes=notes)
-        found = found.together(more, name)
+        for changes, notes in (compare_kept(place), compare_page(place)):
+            found = found.together(Integrity(checked=0, changes=changes, notes=notes), name)
     if opened.merged or found.changes or found.notes or not (run / RESULTS).exists():
         return found
     left = find_unfinished(msgspec.json.decode(read_whole(run / RESULTS), type=Results))

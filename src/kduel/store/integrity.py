@@ -17,9 +17,10 @@ from kduel.core.errors import InputError, UnreadableError
 from kduel.core.regular_files import special_files
 from kduel.core.text import visible
 from kduel.core.toml import shorten
-from kduel.core.untrusted import entries, read_whole
+from kduel.core.untrusted import entries, read_bytes, read_whole
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, HEX, RUN_FILES, changes, run_digests
+from kduel.store.run_lock import MOST_BYTES, decode_holder
 from kduel.store.run_lock import NAME as HELD
 from kduel.store.rundir import EXACT, EXPLAIN, FLEET, INDEX, PAGE, PAGE_DIGEST, PROFILE_FILES, RESULTS, RunDir
 from kduel.study.first_part import EXACT_SEED, SUITE
@@ -162,7 +163,7 @@ def verify(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
     found = examine(run, lock, records, {*damaged, *forbidden})
     found = structs.replace(
         found,
-        changes=[*damaged.values(), *found.changes, *find_added(run.path, own)],
+        changes=[*damaged.values(), *found.changes, *find_added(run.path, own), *find_odd_holder(run.path)],
         unreadable=[*forbidden.values(), *found.unreadable],
     )
     for mark in sorted((run.path / EXPLAIN).glob("*/lock.json")):
@@ -172,16 +173,21 @@ def verify(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
     return found
 
 
-def page_changes(run: Path) -> list[str]:
-    """A sentence where the page of a run is not the one that was written; none where it has no digest beside it, as one that an
-    older version wrote."""
+def compare_page(run: Path) -> tuple[list[str], list[str]]:
+    """Changes of the page of a run since it was written, and what could not be compared, a sentence each: one without its digest
+    may be of an older version, or changed."""
+    again = f"`kduel report {shlex.quote(str(run))} -f html` writes it again"
     try:
-        kept, page = read_whole(run / PAGE_DIGEST), read_whole(run / PAGE)
+        page = read_whole(run / PAGE)
     except OSError:
-        return []
+        return [], []
+    try:
+        kept = read_whole(run / PAGE_DIGEST)
+    except OSError as error:
+        return [], [f"{PAGE} was not compared: {PAGE_DIGEST.name} cannot be read: {error.strerror} ({again})"]
     if kept[:HEX].decode("ascii", errors="replace") == hashlib.sha256(page).hexdigest():
-        return []
-    return [f"{PAGE} was changed (`kduel report {shlex.quote(str(run))} -f html` writes it again)"]
+        return [], []
+    return [f"{PAGE} was changed ({again})"], []
 
 
 def find_added(path: Path, own: Set[str], place: str = "") -> list[str]:
@@ -192,6 +198,17 @@ def find_added(path: Path, own: Set[str], place: str = "") -> list[str]:
     except OSError:
         return []  # Whoever reads what should be there reports that.
     return [f"{place}{visible(name, 200)} was added" for name in names if name not in own | DERIVED]
+
+
+def find_odd_holder(path: Path) -> list[str]:
+    """A sentence where a run's lock holds something else than a command's own words, or what a power cut leaves of them."""
+    try:
+        data = read_bytes(path / HELD, MOST_BYTES + 1)
+    except OSError:
+        return []
+    if not data.strip(b"\0") or (len(data) <= MOST_BYTES and decode_holder(data) is not None):
+        return []
+    return [f"{HELD} was changed: it names no command that was at work here"]
 
 
 def check_special_files(path: Path) -> Integrity | None:

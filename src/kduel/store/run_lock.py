@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.this_host import boot_id, machine_hash
+from kduel.core.untrusted import NOT_JSON
 
 NAME = ".held"
 MOST_BYTES = 4096
@@ -110,5 +111,5 @@ def decode_holder(data: bytes) -> Holder | None:
     """Holder from the content of the file; None if it is empty, or damaged by a power cut."""
     try:
         return msgspec.json.decode(data, type=Holder)
-    except (msgspec.MsgspecError, ValueError):
+    except NOT_JSON:
         return None

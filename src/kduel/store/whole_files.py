@@ -103,6 +103,7 @@ def whole_directory(path: Path) -> Iterator[Path]:
             fresh.chmod(ordinary_mode(0o777))
             sync_tree(fresh)
             fresh.replace(path)
+            sync_tree_top(path.parent)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise occupied_error(path) from None
