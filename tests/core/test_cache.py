@@ -278,4 +278,6 @@ def test_no_key_leads_out_of_the_cache(key: str, tmp_path: Path) -> None:
     for use in (cache.path, cache.has, lambda kind, name: cache.entry(kind, name, build)):
         with pytest.raises(InputError, match="cannot be the name of an entry"):
             use("kernel", key)
+        with pytest.raises(InputError, match="cannot be the name of an entry"):
+            use(key, "kernel")
     assert [path.name for path in tmp_path.rglob("*")] == ["cache"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -538,3 +539,25 @@ def test_no_check_that_the_host_switched_off_is_off(mirror: Mirror, cache: Cache
         'ForceIPv4 "true"',
     ):
         assert f"Acquire::{line};" in found
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("Version", "9" * 5000),
+        ("Version", "\u00b2:6.1.1-1"),
+        ("Version", "6.1/../../../../x"),
+        ("Size", "\u00b2"),
+        ("Size", "9" * 5000),
+        ("SHA256", "0"),
+        ("Architecture", "../../amd64"),
+        ("Filename", "pool/"),
+    ],
+)
+def test_a_signed_list_may_be_wrong(mirror: Mirror, cache: Cache, progress: Heard, field: str, value: str) -> None:
+    mirror.add_kernel("bookworm", "6.1.1-1", "6.1.0-1")
+    stanzas = mirror.stanzas["bookworm"]
+    stanzas[:] = [re.sub(rf"(?m)^{field}: .*$", f"{field}: {value}", stanza) for stanza in stanzas]
+    mirror.publish()
+    with pytest.raises(HostError, match=r"the list of packages of .* is damaged: the"):
+        resolve("debian:6.1", cache=cache, progress=progress)

@@ -16,7 +16,7 @@ import pytest
 from heard import Heard
 from made_kernels import bzimage, deb, elf, kernel_files, module, vmlinux
 
-from kduel.core.cache import Cache
+from kduel.core.cache import KEY, Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.plugins import plugins
 from kduel.kernels import Kernel, host, resolve
@@ -43,6 +43,13 @@ class TestPackages:
         assert kernel.release == RELEASE and kernel.config and kernel.modules
         assert kernel.provenance["packages"][0]["name"] == package.name
         assert get(package, cache, offline=True).image == kernel.image, "unpacked once"
+
+    @pytest.mark.parametrize("name", ["x" * 251, ".hidden", "a b \u00fc", "\u00fc" * 125, "..", "-"])
+    def test_a_file_may_have_any_name(self, tmp_path: Path, cache: Cache, name: str) -> None:
+        """Of the cache's entry it is a part; a bundle can carry that."""
+        package = deb(tmp_path, "image", "1", kernel_files(RELEASE))
+        kernel = get(package.rename(tmp_path / f"{name}.deb"), cache)
+        assert kernel.release == RELEASE and KEY.fullmatch(kernel.image.parent.name)
 
     def test_several(self, tmp_path: Path, cache: Cache) -> None:
         place = f"lib/modules/{RELEASE}"

@@ -44,3 +44,10 @@ def test_newest_kernel() -> None:
 def test_upstream_part() -> None:
     assert [upstream(v) for v in real[:2] + real[4:]] == ["6.1.192", "6.1.180", "7.3~rc7", "7.3.4"]
     assert upstream("1:6.1-3-4") == "6.1-3"
+
+
+def test_a_number_of_any_length_has_a_place() -> None:
+    """Python makes no number of 5,000 digits, nor of a digit such as a raised 2."""
+    versions = ["6.1-1", "6.2-1", f"6.{'9' * 5000}-1", "7-1", f"7.00{'0' * 5000}1-1"]
+    assert sorted(versions, key=version_key) == versions
+    assert version_key("7.1") == version_key("7.01") == version_key("\u00b2:7.1")

@@ -21,8 +21,9 @@ from kduel.core.temporary import temporary_directory, try_to_make
 
 GO_ONLINE = "Run once without --offline, or bring a bundle from a machine with network: kduel bundle, kduel unbundle."
 """The remedy where the cache lacks what only the network has."""
-KEY = re.compile(r"[^\x00-\x1f\x7f/.][^\x00-\x1f\x7f/]{0,199}")
-"""A name of an entry: parts of it come from lists of packages, which need not be signed."""
+KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^:-]{0,199}")
+"""A kind, or a name of an entry: parts of it come from lists of packages, which need not be signed, and from bundles."""
+MOST_PART = 100
 
 
 def cache_root() -> Path:
@@ -76,8 +77,8 @@ class Cache:
         return frozenset(self._checked)
 
     def path(self, kind: str, key: str) -> Path:
-        """Directory of the entry, there or not. Raises InputError for a key that is no name of a file."""
-        return self.root / kind / checked_key(key)
+        """Directory of the entry, there or not. Raises InputError for a kind or a key that is no name of a file."""
+        return self.root / checked_key(kind) / checked_key(key)
 
     def has(self, kind: str, key: str) -> bool:
         """True if the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
@@ -133,7 +134,7 @@ class Cache:
             yield
 
     def _manifest(self, kind: str, key: str) -> Path:
-        return self.root / "manifests" / kind / f"{checked_key(key)}.json"
+        return self.root / "manifests" / checked_key(kind) / f"{checked_key(key)}.json"
 
     def _why_not_usable(self, kind: str, key: str) -> str:
         """Empty where the entry matches its manifest. An entry without a manifest does not match."""
@@ -145,6 +146,11 @@ class Cache:
             return why
         manifest.keep(file)
         return ""
+
+
+def key_part(text: str) -> str:
+    """The part of a key that stands for the name of a user's file, which may be any: its digest makes the key unique."""
+    return re.sub(r"[^A-Za-z0-9._+~^:-]", "_", text).lstrip("._+~^:-")[:MOST_PART]
 
 
 def checked_key(key: str) -> str:

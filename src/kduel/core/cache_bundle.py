@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import shutil
 import tarfile
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +19,7 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import KEY, Cache, as_cache_error
 from kduel.core.errors import InputError, os_errors
 from kduel.core.manifest import Manifest
 from kduel.core.tar_stream import PIECE, Part, RefusedArchive, TarBounds, TarMember, read_members
@@ -33,7 +32,6 @@ MOST_CONTENTS = 64 << 20
 """Bytes of CONTENTS: a kernel's modules take about 1 MB."""
 CARRIED = frozenset({"busybox", "deb", "kernels", "programs", "root", "schedulers", "source"})
 """Kinds of entries that need the network or a compiler. All others are made from these."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:-]{0,200}")
 LONGEST_PATH = 1000
 """Characters of a path inside an entry."""
 BOUNDS = TarBounds(members=1_000_000, extended=8 << 10)
@@ -183,7 +181,7 @@ def _read_contents(tar: Members, file: Path) -> BundleContents:
     except NOT_JSON as error:
         raise _damage_error(file, f"{CONTENTS}: {visible(str(error), 200)}") from error
     for entry in contents.entries:
-        if entry.kind not in CARRIED or not NAME.fullmatch(entry.key):
+        if entry.kind not in CARRIED or not KEY.fullmatch(entry.key):
             raise _damage_error(
                 file, f"it holds {visible(f'{entry.kind}/{entry.key}', 200)}, which is no entry of a bundle"
             )

@@ -25,7 +25,6 @@ REPOSITORIES = {
     "linux-rt": "extra",
 }
 """By package."""
-SIZE = re.compile(r"[0-9]{1,12}")
 MOST_DESCRIPTION = 1 << 20
 MIRRORS = Path("/etc/pacman.d/mirrorlist")
 
@@ -76,7 +75,7 @@ class ArchLinux(Distribution):
                 version=one["VERSION"],
                 address=f"{base}/{one['FILENAME']}",
                 sha256=one["SHA256SUM"],
-                size=int(one["CSIZE"]) if SIZE.fullmatch(one["CSIZE"]) else 0,
+                size=one["CSIZE"],
             )
             for one in fields
             if one.get("NAME") == release and {"VERSION", "FILENAME", "SHA256SUM", "CSIZE"} <= one.keys()

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, key_part
 from kduel.core.errors import InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
@@ -81,7 +81,7 @@ def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: di
         )
         stored.write(into, kernel)
 
-    entry = cache.entry(stored.KIND, f"file-{release.replace('/', '_')}-{key}", build)
+    entry = cache.entry(stored.KIND, f"file-{key_part(release)}-{key}", build)
     return replace(stored.read(entry, spec), provenance=provenance)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import Cache, as_cache_error, key_part
 from kduel.core.errors import InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
@@ -75,7 +75,7 @@ class Tree(KernelSource):
             )
             stored.write(into, kernel)
 
-        entry = cache.entry(stored.KIND, f"tree-{release}-{stamp.hexdigest()[:12]}", build)
+        entry = cache.entry(stored.KIND, f"tree-{key_part(release)}-{stamp.hexdigest()[:12]}", build)
         kernel = replace(stored.read(entry, spec), provenance=_provenance(tree))
         vmlinux = tree / "vmlinux"
         return replace(

@@ -90,13 +90,13 @@ def _packages(text: str, mirror: str) -> Iterator[RemotePackage]:
     for stanza in text.split("\n\n"):
         match = NAME.match(stanza.removeprefix("Package: "))
         fields = dict(re.findall(r"^([A-Z][\w-]*): (.*)$", stanza, re.MULTILINE))
-        if match and match[0] == fields["Package"] and {"Version", "Size", "SHA256", "Filename"} <= fields.keys():
+        if match and match[0] == fields.get("Package") and {"Version", "Size", "SHA256", "Filename"} <= fields.keys():
             yield RemotePackage(
                 name=fields["Package"],
                 version=fields["Version"],
                 address=f"{mirror}/{fields['Filename']}",
                 sha256=fields["SHA256"],
-                size=int(fields["Size"]),
+                size=fields["Size"],
             )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import Cache, as_cache_error, key_part
 from kduel.core.errors import HostError, InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
@@ -196,7 +196,7 @@ def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     place = find_program(name)
     program = place.resolve()
     short = re.sub(r"[^A-Za-z0-9_.-]", "-", place.name)
-    key = f"{short}-path-{sha256_of(program)[:24]}"
+    key = f"{key_part(short)}-path-{sha256_of(program)[:24]}"
 
     def into(directory: Path) -> None:
         version = (command_output(str(program), "--version") or "").splitlines()[:1]

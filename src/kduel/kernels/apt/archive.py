@@ -28,6 +28,7 @@ from kduel.kernels.apt.answer import ANSWERED, EXPIRED, NO_SUCH_SUITE, suites_an
 from kduel.kernels.apt.mirror import debian_mirror, security_mirror
 from kduel.kernels.apt.settings import write_settings, write_sources
 from kduel.kernels.apt.versions import version_key
+from kduel.kernels.files.listed import check_listed
 
 T = TypeVar("T")
 
@@ -329,6 +330,15 @@ def _kernel_packages(stanzas: bytes, suite: str, base: str) -> Iterator[Package]
         fields = dict(re.findall(r"^([A-Z][\w-]*): (.*)$", rest, re.MULTILINE))
         if not {"Version", "Architecture", "Size", "SHA256", "Filename"} <= fields.keys():
             continue
+        check_listed(
+            base,
+            name,
+            version=fields["Version"],
+            architecture=fields["Architecture"],
+            size=fields["Size"],
+            sha256=fields["SHA256"],
+            file=fields["Filename"].rpartition("/")[2],
+        )
         yield Package(
             name=name,
             version=fields["Version"],

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import re
 
-Part = tuple[tuple[tuple[int, ...], int], ...]
+Number = tuple[int, str]
+"""Its digits and their count: one of a damaged list may have more than Python makes a number of."""
+Part = tuple[tuple[tuple[int, ...], Number], ...]
 
 
-def version_key(version: str) -> tuple[int, Part, Part]:
+def version_key(version: str) -> tuple[Number, Part, Part]:
     """A key that sorts versions as dpkg does: epoch, upstream version, Debian revision."""
     epoch, colon, rest = version.rpartition(":")
     upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "")
-    return (int(epoch) if colon and epoch.isdigit() else 0, _part_key(upstream), _part_key(revision))
+    return (
+        _number_key(epoch if colon and re.fullmatch("[0-9]+", epoch) else ""),
+        _part_key(upstream),
+        _part_key(revision),
+    )
 
 
 def _part_key(text: str) -> Part:
     """Pairs of a word and a number. In a word `~` sorts before its end, letters before everything else. A missing part is `0`."""
-    pairs = re.findall(r"(\D*)(\d*)", text or "0")
-    key = [((*map(_rank, word), 0), int(number or 0)) for word, number in pairs if word or number]
-    return (*key, ((0,), 0))
+    pairs = re.findall(r"([^0-9]*)([0-9]*)", text or "0")
+    key = [((*map(_rank, word), 0), _number_key(number)) for word, number in pairs if word or number]
+    return (*key, ((0,), _number_key("")))
+
+
+def _number_key(digits: str) -> Number:
+    value = digits.lstrip("0")
+    return len(value), value
 
 
 def _rank(character: str) -> int:

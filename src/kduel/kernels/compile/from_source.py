@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import Cache, as_cache_error, key_part
 from kduel.core.errors import NotMeasuredError
 from kduel.core.progress import Progress, Task
 from kduel.core.temporary import temporary_directory
@@ -100,7 +100,7 @@ class FromSource(KernelSource):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         planned = self.plan(spec, cache=cache, progress=progress, offline=offline)
-        name = f"{PREFIX}{planned.source.version}-{planned.recipe.arch}-{planned.key[:16]}"
+        name = f"{PREFIX}{key_part(planned.source.version)}-{planned.recipe.arch}-{planned.key[:16]}"
         entry = cache.entry(
             stored.KIND, name, lambda into: compile_kernel(planned, into, cache=cache, progress=progress)
         )

@@ -27,13 +27,11 @@ from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.fetch import MOST, download
+from kduel.kernels.files.listed import check_listed
+from kduel.kernels.packages.fetch import download
 
 DAY = 24 * 3600.0
 VERSION = re.compile(r"\d[\w.+~^-]*")
-PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
-PACKAGE_VERSION = re.compile(r"(?:[0-9]{1,9}:)?[A-Za-z0-9][A-Za-z0-9_.+~^-]{0,99}")
-DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class RemotePackage(Struct, frozen=True, kw_only=True):
@@ -44,8 +42,13 @@ class RemotePackage(Struct, frozen=True, kw_only=True):
     """`EPOCH:VERSION-RELEASE`, without `EPOCH:` where it is 0."""
     address: str
     sha256: str
-    size: int
-    """Bytes."""
+    size: str
+    """Bytes, as the list has it."""
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        return self.address.rpartition("/")[2]
 
 
 class SplitKernel(Struct, frozen=True, kw_only=True):
@@ -227,7 +230,9 @@ class Distribution(KernelSource):
             with temporary_directory(file.parent) as place:
                 offered = self.list_packages(release, mirror, place, progress)
                 for one in offered:
-                    check_listed(one, mirror)
+                    check_listed(
+                        mirror, one.name, version=one.version, sha256=one.sha256, size=one.size, file=one.file
+                    )
                 with as_cache_error(file.parent):
                     fresh = place / "kept.json"
                     fresh.write_bytes(msgspec.json.encode(_KeptList(time.time(), mirror, offered)))
@@ -235,13 +240,20 @@ class Distribution(KernelSource):
         return offered
 
     def _build(self, chosen: SplitKernel, release: str, spec: str, into: Path, progress: Progress) -> None:
-        packages = []
+        packages: list[Path] = []
         for offered in chosen.packages:
-            package = into / offered.address.rpartition("/")[2]
-            download(offered.address, package, progress, sha256=offered.sha256, size=offered.size)
+            package = into / offered.file
+            if package in packages:
+                raise HostError(
+                    f"the list of packages of {self.title} has one file for two packages: {offered.file}",
+                    "Try again later, or name another mirror.",
+                )
+            download(offered.address, package, progress, sha256=offered.sha256, size=int(offered.size))
             self.check(package, offered, progress)
             packages.append(package)
-        with progress.task(f"unpacking {packages[0].name} ({sum(one.size for one in chosen.packages) / 1e6:.0f} MB)"):
+        with progress.task(
+            f"unpacking {packages[0].name} ({sum(int(one.size) for one in chosen.packages) / 1e6:.0f} MB)"
+        ):
             files = self.unpack(packages, into)
         for package in packages:
             package.unlink()
@@ -255,26 +267,6 @@ class Distribution(KernelSource):
             "packages": [{"name": one.name, "version": one.version, "sha256": one.sha256} for one in chosen.packages],
         }
         stored.write(into, stored.describe(files, spec, facts))
-
-
-def check_listed(package: RemotePackage, mirror: str) -> None:
-    """Raises HostError for what a list cannot truly have, as lists need not be signed: names that are no names, no SHA-256, no size."""
-    for what, value, form in (
-        ("name", package.name, PACKAGE_NAME),
-        ("version", package.version, PACKAGE_VERSION),
-        ("SHA-256", package.sha256, DIGEST),
-    ):
-        if form.fullmatch(value) is None:
-            raise HostError(
-                f"the list of packages of {mirror} is damaged: the {what} of {visible(package.name, 60)} is "
-                f"{visible(value, 60)!r}",
-                "Try again later, or name another mirror.",
-            )
-    if not 0 < package.size <= MOST:
-        raise HostError(
-            f"the list of packages of {mirror} is damaged: {package.name} has {package.size} bytes",
-            "Try again later, or name another mirror.",
-        )
 
 
 def check_same(package: str, offered: RemotePackage, name: str, version: str) -> None:

@@ -18,12 +18,11 @@ from kduel.core.cache import as_cache_error
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.text import visible
+from kduel.kernels.files.listed import MOST
 
 SILENT_SECONDS = 30.0
 SLOWEST, PATIENCE = 4096, 60.0
 """Bytes a second of a whole download with its headers, and the seconds that it may take besides."""
-MOST = 8 << 30
-"""Bytes of a file whose size is not known before."""
 MOST_BEFORE = 1 << 20
 """Bytes of headers and redirects."""
 HANDLERS = (

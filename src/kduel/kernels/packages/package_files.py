@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, key_part
 from kduel.core.errors import InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
@@ -67,7 +67,7 @@ class PackageFiles(KernelSource):
             named = [{"name": p.name, "sha256": d} for p, d in zip(packages, digests, strict=True)]
             stored.write(into, stored.describe(files, spec, {"source": self.name, "packages": named}))
 
-        kernel = stored.read(cache.entry(stored.KIND, f"{self.name}-{packages[0].stem}-{key}", build), spec)
+        kernel = stored.read(cache.entry(stored.KIND, f"{self.name}-{key_part(packages[0].stem)}-{key}", build), spec)
         if not modules:
             return kernel
         if kernel.modules:

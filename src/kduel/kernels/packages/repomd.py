@@ -76,6 +76,6 @@ def _packages(stream: BoundedStream, base: str, names: Collection[str], architec
                 version=("" if epoch == "0" else f"{epoch}:") + f"{version.attrib['ver']}-{version.attrib['rel']}",
                 address=f"{base}/{location.attrib['href']}",
                 sha256=checksum.text or "",
-                size=int(size.attrib["package"]),
+                size=size.get("package", ""),
             )
         element.clear()
