@@ -93,6 +93,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What its primary metrics are on an emulated machine."""
     load: str = ""
     """The background load that runs beside it; empty for none, or where it is a parameter of the benchmark."""
+    schedstat: bool = False
+    """True if the scheduler's counters around it are kept."""
 
     def on(self, emulated: bool) -> Step:
         """The step on a machine that is emulated, or not."""

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel import schedulers
+from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.load import wrap
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Void
@@ -87,7 +88,7 @@ class TrialSetup:
         text = compose(
             parts,
             settle=self.study.settle,
-            setup=setup.before_all,
+            setup=setup.before_all + schedstat.ENABLE * any(self.prepared.steps[index].schedstat for index in order),
             modules=self.modules,
             seed=seed if draws else None,
             recorded=recorded,
@@ -102,6 +103,8 @@ class TrialSetup:
         chosen, parameters = self.prepared.benchmarks[index], self.prepared.pieces[index][max(0, piece - 1)]
         own_load = self.prepared.steps[index].load
         script = setup.wrap(chosen.script(parameters), native=chosen.takes_policy)
+        if self.prepared.steps[index].schedstat:
+            script = schedstat.wrap(script)
         service = chosen.service(parameters)
         return ScriptStep(
             label=slice_label(self.prepared.steps[index].label, piece),

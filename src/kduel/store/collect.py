@@ -11,6 +11,7 @@ import msgspec
 from msgspec import structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
+from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.output import BeyondHistogramError
 from kduel.core.experiment import Metric, Step
 from kduel.core.host import OTHER_WORK
@@ -108,7 +109,7 @@ class PreparedSteps:
         """One step's numbers. Raises ParseError, naming the slice."""
         if len(self.pieces[index]) == 1:
             directory = step_directory(trial, index, self.steps[index].label)
-            return parse_step(directory, self.benchmarks[index], self.parameters[index])
+            return self.parse_one(directory, index, self.parameters[index])
         found = self.parse_slices(trial, index)
         values = {
             metric.name: reduce_slices([one[metric.name] for one in found], metric, self.reducer)
@@ -121,13 +122,18 @@ class PreparedSteps:
             if name in values
         }
 
+    def parse_one(self, directory: Path, index: int, parameters: object) -> dict[str, float]:
+        """The numbers of one slice, or of a step in one piece, in its directory. Raises ParseError."""
+        values = parse_step(directory, self.benchmarks[index], parameters)
+        return values | (schedstat.read_step(directory) if self.steps[index].schedstat else {})
+
     def parse_slices(self, trial: Path, index: int) -> list[dict[str, float]]:
         """The numbers of each slice of a step. Raises ParseError, naming the slice: without one the others are no fair sample."""
         found = []
         for number, parameters in enumerate(self.pieces[index], 1):
             directory = step_directory(trial, index, self.steps[index].label, number)
             try:
-                found.append(parse_step(directory, self.benchmarks[index], parameters))
+                found.append(self.parse_one(directory, index, parameters))
             except ParseError as error:
                 raise ParseError(f"slice {number}: {error}") from error
         return found
@@ -185,7 +191,8 @@ class PreparedSteps:
 
     def metrics_of_one(self, index: int) -> tuple[Metric, ...]:
         """Metrics of one slice of a step, or of the step in one piece."""
-        return self.benchmarks[index].metrics(self.pieces[index][0])
+        own = self.benchmarks[index].metrics(self.pieces[index][0])
+        return (*own, *(schedstat.metrics() if self.steps[index].schedstat else ()))
 
     def metrics(self, index: int) -> tuple[Metric, ...]:
         """Metrics of one step, with the means of slices next to reduced values."""

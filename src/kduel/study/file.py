@@ -107,6 +107,8 @@ class BenchmarkTable(Struct, kw_only=True):
     """In place of the milliseconds in [blocks], where guests take turns; 0 runs the step whole."""
     emulated: Role = "primary"
     """"exploratory": in an emulator its metrics are shown and do not decide, since they vary too much there."""
+    schedstat: bool = False
+    """Whether the scheduler's counters (/proc/schedstat) around the step become exploratory metrics, sched-*."""
 
 
 class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -152,6 +152,7 @@ def expand(table: dict[str, Any]) -> list[Step]:
                 turns=use.turns,
                 emulated=use.emulated,
                 load="" if load == "idle" else load,
+                schedstat=use.schedstat,
             )
         )
     return steps

@@ -1,0 +1,160 @@
+"""The scheduler's own counters around a step: /proc/schedstat before and after it, by the name of each counter.
+
+The columns of /proc/schedstat differ between versions, so a counter is never a position: a version that is not described
+here is refused by name. Source: the kernel's Documentation/scheduler/sched-stats.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kduel.benchmarks.support.output import ParseError
+from kduel.core.experiment import Metric
+from kduel.core.untrusted import read
+
+BEFORE, AFTER = "schedstat.before", "schedstat.after"
+"""Files in the step's directory."""
+ENABLE = "echo 1 >/proc/sys/kernel/sched_schedstats || :\n"
+"""Shell line for the trial's setup: most counters of a stock kernel stand still without it."""
+_CPU = {
+    "yields": 0,
+    "schedules": 2,
+    "idle-switches": 3,
+    "wakeups": 4,
+    "wakeups-local": 5,
+    "run-time": 6,
+    "run-delay": 7,
+    "time-slices": 8,
+}
+"""Columns of a CPU's line, the same in versions 15 to 17; version 14 has three more for sched_yield in front."""
+_BALANCE = ("calls", "balanced", "failed", "imbalance", "pulled", "pulled-hot", "no-queue", "no-group")
+_BALANCE_17 = (*_BALANCE[:3], *(f"imbalance-{kind}" for kind in ("load", "util", "task", "misc")), *_BALANCE[4:])
+_LAST = (
+    "active",
+    "active-failed",
+    "active-pushed",
+    *("",) * 6,
+    "wakeups-remote",
+    "wakeups-affine",
+    "wakeups-balance",
+)
+_IDLE_FIRST, _BUSY_FIRST = ("idle", "busy", "newidle"), ("busy", "idle", "newidle")
+_DOMAIN = {
+    "14": (_IDLE_FIRST, _BALANCE),
+    "15": (_IDLE_FIRST, _BALANCE),
+    "16": (_BUSY_FIRST, _BALANCE),
+    "17": (_BUSY_FIRST, _BALANCE_17),
+}
+"""By version: the order of the three kinds of balancing, and the counters of each."""
+_KEPT = {
+    "newidle-calls": "attempts of a CPU that becomes idle to pull a task",
+    "newidle-failed": "attempts of a CPU that becomes idle that found a busier CPU and moved nothing",
+    "newidle-pulled": "tasks that a CPU pulled as it became idle",
+    "idle-pulled": "tasks that an idle CPU pulled at its tick",
+    "busy-pulled": "tasks that a busy CPU pulled at its tick",
+    "active-pushed": "running tasks that were moved by force",
+    "wakeups-remote": "wake-ups of a task that last ran on another CPU of the domain",
+    "wakeups-affine": "wake-ups that moved the task to the waking CPU",
+}
+"""Counters of domains that become metrics: the sum over all CPUs and domains."""
+_ABOUT = {
+    "yields": "calls of sched_yield",
+    "schedules": "calls of schedule()",
+    "idle-switches": "calls of schedule() that left the CPU idle",
+    "wakeups": "wake-ups of tasks",
+    "wakeups-local": "wake-ups by the CPU that the task then ran on",
+    "run-time": "time that tasks ran",
+    "run-delay": "time that runnable tasks waited for a CPU",
+    "time-slices": "time slices that tasks were given",
+}
+
+
+def wrap(lines: str) -> str:
+    """Shell lines that run `lines` between two copies of the counters."""
+    where = '"${KDUEL_STEP:-.}"/'
+    copy = "cat /proc/schedstat 2>/dev/null >"
+    return f"{copy}{where}{BEFORE} || :\n(\n{lines}\n)\n{copy}{where}{AFTER} || :\n"
+
+
+def metrics() -> tuple[Metric, ...]:
+    """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
+    about = _ABOUT | _KEPT
+    return tuple(
+        Metric(
+            f"sched-{name}",
+            "ms" if name in ("run-time", "run-delay") else "count",
+            "none",
+            f"{text}, over all CPUs, during the step",
+            group="scheduler",
+            optional=True,
+        )
+        for name, text in about.items()
+    )
+
+
+def read_step(directory: Path) -> dict[str, float]:
+    """Values of `metrics` from the copies in a step's directory; {} where the kernel has no /proc/schedstat. Raises ParseError."""
+    try:
+        before, after = read(directory / BEFORE), read(directory / AFTER)
+    except FileNotFoundError:
+        return {}
+    if not before.strip() or not after.strip():
+        return {}
+    return difference(before, after)
+
+
+def difference(before: str, after: str) -> dict[str, float]:
+    """Growth of each counter between two texts of /proc/schedstat. Raises ParseError for a version that is not known."""
+    first, last = sum_counters(before), sum_counters(after)
+    if first.keys() != last.keys():
+        raise ParseError("/proc/schedstat before and after the step have other counters")
+    grown = {name: last[name] - first[name] for name in last}
+    for name in ("run-time", "run-delay"):
+        grown[name] /= 1e6
+    if fallen := [name for name, value in grown.items() if value < 0]:
+        raise ParseError(f"the counter {fallen[0]} of /proc/schedstat fell during the step")
+    return {f"sched-{name}": value for name, value in grown.items()}
+
+
+def sum_counters(text: str) -> dict[str, float]:
+    """Counters by name, summed over CPUs and domains; times in ns. Raises ParseError for a version that is not known."""
+    version = _version(text)
+    kinds, counters = _DOMAIN[version]
+    columns = [f"{kind}-{counter}" for kind in kinds for counter in counters] + list(_LAST)
+    totals = dict.fromkeys([*_CPU, *_KEPT], 0.0)
+    skipped = 3 if version == "14" else 0
+    for name, words in _lines(text):
+        if name.startswith("cpu"):
+            numbers = _numbers(words, 9 + skipped, name)[skipped:]
+            for counter, column in _CPU.items():
+                totals[counter] += numbers[column]
+        else:
+            # The mask of CPUs, and since version 17 the domain's name before it.
+            numbers = _numbers(words[2 if version == "17" else 1 :], len(columns), name)
+            for counter, number in zip(columns, numbers, strict=True):
+                if counter in _KEPT:
+                    totals[counter] += number
+    return totals
+
+
+def _version(text: str) -> str:
+    match = re.match(r"version ([0-9]{1,4})$", text.split("\n", 1)[0])
+    if match is None or match[1] not in _DOMAIN:
+        said = match[1] if match else "unknown"
+        raise ParseError(f"/proc/schedstat is of version {said}; its counters are known for {', '.join(_DOMAIN)}")
+    return match[1]
+
+
+def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
+    for line in text.splitlines():
+        name, *words = line.split() or [""]
+        if re.fullmatch(r"(cpu|domain)[0-9]{1,5}", name):
+            yield name, words
+
+
+def _numbers(words: list[str], count: int, name: str) -> list[int]:
+    if len(words) != count or not all(re.fullmatch(r"[0-9]{1,20}", word) for word in words):
+        raise ParseError(f"the line {name} of /proc/schedstat has not {count} numbers")
+    return [int(word) for word in words]

@@ -1,0 +1,103 @@
+"""The scheduler's counters around a step, by name. The text of 6.1 is captured from a guest of four CPUs with two last-level
+caches beside six busy processes; those of other versions are the same counters in the columns that their documents name."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kduel.benchmarks.support import schedstat
+from kduel.benchmarks.support.output import ParseError
+
+BEFORE, AFTER = (Path(__file__).parent / "schedstat-6.1.txt").read_text().split("---\n")
+
+
+def in_version(text: str, version: str) -> str:
+    """A text of version 15 with its counters where another version has them."""
+    lines = []
+    for line in text.splitlines():
+        name, *words = line.split()
+        if name == "version":
+            words = [version]
+        elif name.startswith("cpu") and version == "14":
+            words = ["7", "8", "9", *words]
+        elif name.startswith("domain") and version in ("16", "17"):
+            mask, idle, busy, rest = words[0], words[1:9], words[9:17], words[17:]
+            if version == "17":
+                newidle, last = rest[:8], rest[8:]
+                idle, busy, newidle = ([*g[:3], g[3], "5", "6", "7", *g[4:]] for g in (idle, busy, newidle))
+                mask, rest = f"MC {mask}", [*newidle, *last]
+            words = [mask, *busy, *idle, *rest]
+        lines.append(" ".join([name, *words]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("version", ["14", "15", "16", "17"])
+def test_counters_are_read_by_name_in_every_version(version: str) -> None:
+    found = schedstat.difference(in_version(BEFORE, version), in_version(AFTER, version))
+    # Added up by hand from the captured text.
+    assert found["sched-schedules"] == 953 + 737 + 828 + 976 - (5 + 7 + 11 + 31)
+    assert found["sched-wakeups-local"] == 297 + 140 + 243 + 302 - (1 + 1 + 4 + 8)
+    assert found["sched-time-slices"] == 1224 + 933 + 1014 + 1107 - (444 + 397 + 369 + 324)
+    assert found["sched-run-delay"] == pytest.approx(112_926.27, abs=0.01)
+    assert found["sched-busy-pulled"] == 149 + 2 + 148 + 147 + 149
+    assert found["sched-idle-pulled"] == 1 + 1 + 2 + 1 - 1
+    assert found["sched-newidle-calls"] == 8 + 4 + 5 + 7 + 3 + 6 + 3 + 4 - (0 + 1 + 0 + 0 + 1 + 1 + 1 + 1)
+    assert found["sched-active-pushed"] == 2
+    assert found["sched-wakeups-remote"] == 7 + 6 + 12 + 8 + 8 + 9 + 0 + 5 - (1 + 1 + 0 + 4 + 5 + 0 + 0 + 0)
+    assert found["sched-wakeups-affine"] == 1 + 6 + 3 + 2 + 1 + 2 + 2 + 4
+    assert found.keys() == {metric.name for metric in schedstat.metrics()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("version 15", "version 18"), r"of version 18; its counters are known for 14, 15, 16, 17"),
+        (("version 15", "edition 15"), r"of version unknown"),
+        (("version 15", "version 16\nversion 15"), None),
+        (("version 15", "version 17"), r"line domain0 of /proc/schedstat has not 45 numbers"),
+        (("cpu0 0 0 953 48", "cpu0 0 0 953"), r"line cpu0 of /proc/schedstat has not 9 numbers"),
+        (("cpu0 0 0 953 48", "cpu0 0 0 x 48"), r"line cpu0 of"),
+        (("cpu0 0 0 953 48 310", "cpu0 0 0 953 48 -1"), r"line cpu0 of"),
+        (("cpu3 0 0 976", "cpu3 0 0 1"), None),
+    ],
+)
+def test_what_is_not_understood_gives_no_number(change: tuple[str, str], message: str | None) -> None:
+    changed = AFTER.replace(*change)
+    assert changed != AFTER
+    if message is None:
+        schedstat.sum_counters(changed)
+        return
+    with pytest.raises(ParseError, match=message):
+        schedstat.difference(BEFORE, changed)
+
+
+def test_a_counter_that_falls_is_refused() -> None:
+    with pytest.raises(ParseError, match=r"counter schedules of /proc/schedstat fell"):
+        schedstat.difference(AFTER, BEFORE)
+
+
+def test_a_step_keeps_its_status_and_its_counters(tmp_path: Path) -> None:
+    for lines, status in (("echo measured", 0), ("exit 3", 3), ("false\necho unreached", 1)):
+        done = subprocess.run(
+            ["sh", "-e", "-c", schedstat.wrap(lines)],
+            env={"KDUEL_STEP": str(tmp_path), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status and "unreached" not in done.stdout
+        assert (tmp_path / schedstat.BEFORE).is_file()
+    assert done.stderr == ""
+
+
+def test_a_kernel_without_the_file_gives_no_counters(tmp_path: Path) -> None:
+    assert schedstat.read_step(tmp_path) == {}
+    (tmp_path / schedstat.BEFORE).write_text("")
+    (tmp_path / schedstat.AFTER).write_text("")
+    assert schedstat.read_step(tmp_path) == {}
+    (tmp_path / schedstat.BEFORE).write_text(BEFORE)
+    (tmp_path / schedstat.AFTER).write_text(AFTER)
+    assert schedstat.read_step(tmp_path)["sched-schedules"] == 3440
