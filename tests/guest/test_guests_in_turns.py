@@ -152,7 +152,7 @@ def test_a_qemu_that_does_not_answer_is_killed_and_its_partner_ends(tmp_path, mo
     log = tmp_path / "1/console.log"
 
     def stop_it() -> None:
-        wait_for(lambda: log.exists() and "01-a" in log.read_text())
+        wait_for(lambda: log.exists() and "01-a" in log.read_text(), "step")
         os.kill(guests(tmp_path / "1")[0], signal.SIGSTOP)
 
     stopper = threading.Thread(target=stop_it)
@@ -203,11 +203,11 @@ def test_no_guest_stays_held_when_the_controller_is_killed(how, tmp_path):
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stderr=-1
     ) as parent:
         logs = [tmp_path / place / "console.log" for place in "01"]
-        wait_for(lambda: all(log.exists() and "01-a" in log.read_text() for log in logs))
+        wait_for(lambda: all(log.exists() and "01-a" in log.read_text() for log in logs), "steps")
         assert guests(tmp_path / "0") and guests(tmp_path / "1")
         parent.send_signal(how)
         parent.wait(30)
-        wait_for(lambda: not guests(tmp_path / "0") and not guests(tmp_path / "1"))
+        wait_for(lambda: not guests(tmp_path / "0") and not guests(tmp_path / "1"), "end")
 
 
 def test_the_console_leaves_out_the_time_of_partners(tmp_path):
