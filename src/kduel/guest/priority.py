@@ -17,6 +17,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def raise_priority(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
         elif held.enter_context(_group(process, root)):
             got.append(f"cgroup weight {WEIGHT}")
         yield got
+
+
+@contextlib.contextmanager
+def raise_own_thread() -> Iterator[None]:
+    """Give this thread weight as QEMU's have it, as far as this user may."""
+    thread = threading.get_native_id()
+    before = os.getpriority(os.PRIO_PROCESS, thread)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, thread, min(before, NICE))
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, thread, before)
 
 
 def find_obtainable() -> list[str]:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import as_completed
+from contextlib import nullcontext
 from itertools import repeat
 from subprocess import Popen
 from typing import TypeVar
@@ -21,7 +22,7 @@ from msgspec import Struct, json, structs
 
 from kduel.core.orders import Order
 from kduel.core.turns import StepTurns, draw_rounds
-from kduel.guest import boots
+from kduel.guest import boots, priority
 from kduel.guest.hostrecord import HostRecorder, Scheduling
 from kduel.guest.hosttotals import HostSnapshot
 from kduel.guest.monitor import ANSWER_SECONDS, MonitorError, UnansweredError
@@ -260,12 +261,17 @@ class BlockTurns:
                         left.remove(seat)
 
 
-def run_in_turns(guests: Sequence[Callable[[Seat], Outcome]], turns: BlockTurns) -> list[Outcome]:
-    """Run a block's guests, each by a call of `kduel.guest.launch.run` with its seat. Raises what the calls raise; no machine is
-    left behind."""
+def run_in_turns(
+    guests: Sequence[Callable[[Seat], Outcome]], turns: BlockTurns, *, raised: bool = False
+) -> list[Outcome]:
+    """Run a block's guests, each by a call of `kduel.guest.launch.run` with its seat; `raised` gives the thread that lets them go
+    weight against other work. Raises what the calls raise; no machine is left behind."""
     with boots.pool(len(guests)) as threads:
         running = [threads.submit(guest, seat) for guest, seat in zip(guests, turns.seats, strict=True)]
-        if not turns.run():
+        # Only now: a thread takes the weight of the one that starts it.
+        with priority.raise_own_thread() if raised else nullcontext():
+            started = turns.run()
+        if not started:
             # One that did not start raises why; the others are killed.
             for future in as_completed(running):
                 future.result()

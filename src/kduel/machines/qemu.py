@@ -110,7 +110,9 @@ class InQemu(GuestMachine):
         """Each trial in a fresh virtual machine, all at once, one of which runs at any moment."""
         for trial in trials:
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
-        done = run_in_turns([partial(self.launch, trial, None) for trial in trials], turns)
+        done = run_in_turns(
+            [partial(self.launch, trial, None) for trial in trials], turns, raised=self.settings.priority == "high"
+        )
         return [
             structs.replace(self.judge(trial, one), turns=seat.steps)
             for trial, one, seat in zip(trials, done, turns.seats, strict=True)

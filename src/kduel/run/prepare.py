@@ -228,7 +228,7 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     wanted = study.blocks.turns
     if wanted is None or wanted == "off":
         return "off"
-    reason = machine.why_no_turns(wanted)
+    reason = machine.why_no_turns(max(wanted, *(step.turns or 0 for step in study.steps)))
     if study.blocks.unit == "load":
         reason = 'contenders share a boot by unit = "load"'
     if reason:
@@ -239,6 +239,8 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     if reason := machine.why_no_room(guests):
         progress.warn(f"No turns, one boot after the other: {reason}.")
         return "off"
+    how = f"turns of {wanted} ms" if wanted else "turns of whole slices"
+    progress.info(f"The {guests} contenders of a block are alive at once and take {how}: one runs at any moment.")
     return wanted
 
 
