@@ -1,0 +1,123 @@
+"""Blocks in turns with real kernels: the clocks of both stand while they are held, and a run that was killed goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from processes import command_lines
+from waiting import wait_for
+
+from kduel.machines.qemu import Peer, QemuMachine
+from kduel.store.documents import read_turns
+
+SOURCE = Path(__file__).parents[2] / "src"
+STUDY = """
+[study]
+name = "turns"
+[[contender]]
+name = "a"
+kernel = "debian:6.12-cloud"
+[[contender]]
+name = "b"
+kernel = "debian:6.12-cloud"
+[machine]
+kind = "qemu"
+accel = "tcg"
+cpus = 1
+memory = "512M"
+boot_deadline = 900
+cmdline = "test={mark}"
+[settle]
+mode = "fixed"
+seconds = 0
+[host]
+max_wait = 100
+[blocks]
+fixed = 1
+turns = 50
+slices = 2
+[[benchmark]]
+use = "kbench"
+operation = "null-call"
+label = "call"
+cpu = 0
+time = 2
+primary = ["time"]
+[[benchmark]]
+use = "kbench"
+operation = "pipe"
+label = "whole"
+time = 1
+turns = 0
+"""
+
+
+def guests(mark: Path) -> list[int]:
+    return [
+        pid for pid, line in command_lines().items() if b"qemu-system" in line and f"test={mark}".encode() in line
+    ]
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_a_run_in_turns_that_was_killed_leaves_no_guest_and_goes_on(tmp_path):
+    study, run = tmp_path / "turns.toml", tmp_path / "run"
+    study.write_text(STUDY.format(mark=tmp_path))
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+
+    def start(*words: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "kduel", *map(str, words)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def steps_begun() -> list[Path]:
+        return [log for log in run.glob("trials/.new-*/console.log") if b"kduel: step" in log.read_bytes()]
+
+    with start("run", study, "--out", run) as killed:
+        wait_for(lambda: len(steps_begun()) == 2 or killed.poll() is not None, "step of both guests")
+        assert killed.poll() is None, killed.communicate()[0]
+        assert len(guests(tmp_path)) == 2
+        killed.send_signal(signal.SIGKILL)
+    wait_for(lambda: not guests(tmp_path), "end of the guests")
+    with start("resume", run) as resumed:
+        said, _ = resumed.communicate()
+    assert resumed.returncode == 0, said
+    trials = sorted(run.glob("trials/*/trial.json"))
+    records = [json.loads(path.read_text()) for path in trials]
+    assert [(one["status"], one["repeats"]) for one in records] == [("ok", 0)] * 2, records
+    shares = [read_turns(path.parent) for path in trials]
+    pieces = []
+    for record, share in zip(records, shares, strict=True):
+        assert share is not None and share.turns_ms == 50
+        assert share.steps.keys() == {"01-call.s1", "01-call.s2", "02-whole.s1", "02-whole.s2"}
+        for name, step in share.steps.items():
+            assert (step.turns == 1) == ("whole" in name)
+            # By its own clock it took as long as it ran, though it was held meanwhile.
+            assert step.guest_seconds == pytest.approx(step.running_seconds, rel=0.3, abs=0.1)
+            pieces += [(begin, begin + length) for begin, length in step.windows]
+        assert record["host"].keys() == {"call.s1", "call.s2", "whole.s1", "whole.s2"}
+    assert all(end <= begin + 1e-6 for (_, end), (begin, _) in pairwise(sorted(pieces)))
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "turns", "reason"),
+    [
+        ("tcg", 50, ""),
+        ("tcg", 0, ""),
+        ("kvm", 0, ""),
+        ("kvm", 50, "so that only 0 (whole slices in turn) is possible"),
+    ],
+)
+def test_under_kvm_turns_are_taken_by_whole_slices_only(accelerator, turns, reason):
+    """kvm-clock is set back at `cont`, the TSC is not."""
+    machine = object.__new__(QemuMachine)
+    machine.accelerator = accelerator
+    assert machine.why_no_turns(turns).endswith(reason) and bool(machine.why_no_turns(turns)) == bool(reason)
+    machine.peer = Peer(machine=machine, arm=None)
+    assert "peers" in machine.why_no_turns(turns)
