@@ -28,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import msgspec
 from against_itself import load, run, spread
-from busy_host import planted, verdict
 from verdict_calibration import table, write
 
 from kduel.core.experiment import Metric
@@ -181,16 +180,6 @@ def costs(found: Found) -> list[str]:
     return table(["step", "difference", *ways], rows)
 
 
-def verdicts(found: Found) -> list[str]:
-    """What a run would have called: as it is, and with a planted difference."""
-    rows = []
-    for name in DECIDING:
-        for way in (PIECES, "mean", "better-half"):
-            [one] = found.forms(name)[way][1]
-            rows.append((name, way, verdict(one), verdict(planted(one, 1.03)), verdict(planted(one, 1.01))))
-    return table(["step", "form", "as it is", "+3 %", "+1 %"], rows)
-
-
 def main() -> None:
     """The tables of each load, as each run ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -215,7 +204,7 @@ def main() -> None:
             f"\n{kind}: {found.trials} trials, load average {before:.1f} to {os.getloadavg()[0]:.1f}{ended}; {path}"
         )
         print(f"A trial takes {found.trial('piece'):.1f} s in one piece, {found.trial('slices'):.1f} s in slices\n")
-        for part in (spreads, costs, verdicts):
+        for part in (spreads, costs):
             lines = part(found)
             print("\n".join([*lines, ""]), flush=True)
             if given.write:
