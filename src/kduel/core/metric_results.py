@@ -24,7 +24,9 @@ COUNTED = "instructions"
 """A unit of path length: fewer of them is no time."""
 SHARED = "lines"
 """A unit of sharing: the cache lines that CPUs fight over. Fewer of them is no time either."""
-COUNTS = (COUNTED, SHARED)
+TOUCHED, TOUCHED_PAGES = "touched-lines", "touched-pages"
+"""Units of what an operation touches in the kernel, each once. How long that takes depends on what the caches hold."""
+COUNTS = (COUNTED, SHARED, TOUCHED, TOUCHED_PAGES)
 """Units of what a deterministic machine counts. Each is the name of the metric of the usual call, too."""
 BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"

@@ -22,6 +22,8 @@ from msgspec import Meta, structs
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT
 from kduel.benchmarks.kbench import PLUGIN as KBENCH
+from kduel.benchmarks.lines import FOOTPRINTS
+from kduel.benchmarks.lines import PLUGIN as TOUCHING
 from kduel.benchmarks.request import PLUGIN as REQUEST
 from kduel.benchmarks.request import SHARES
 from kduel.benchmarks.sharing import PLUGIN as SHARING
@@ -48,7 +50,7 @@ MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
-ROOT, PLUGIN_FILE, COUNTS, LINES, SPENT = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@", "@SPENT@"
+ROOT, PLUGIN_FILE, COUNTS, LINES, SPENT, TOUCHED = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@", "@SPENT@", "@TOUCHED@"
 """Stand for files in QEMU's arguments."""
 QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
@@ -90,7 +92,7 @@ class IcountMachine(QemuMachine):
         cache: Cache,
         *,
         whole_root: bool = False,
-        shares: bool = False,
+        trial_files: Sequence[str] = (),
     ) -> None:
         memory, pmem = mebibytes(settings.memory, "memory"), 0
         where = "kduel.root=ram"
@@ -126,7 +128,7 @@ class IcountMachine(QemuMachine):
         self.icount = settings
         self.cpu = settings.cpu or cpu_model(known_features())
         self.root_at = start << 20 if whole_root else None
-        self.shares = shares
+        self.trial_files = trial_files
         """True if user code and the kernel are counted apart."""
         self.facts = {
             "accelerator": "tcg",
@@ -198,9 +200,12 @@ class IcountMachine(QemuMachine):
         if self.settings.cpus > 1:
             counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
             writes = {**writes, LINES: trial.into / SHARED_LINES}
-        elif self.shares:
-            counting += f",shares={SPENT}"
-            writes = {**writes, SPENT: trial.into / SHARES}
+        else:
+            for option, key, file in (("shares", SPENT, SHARES), ("footprint", TOUCHED, FOOTPRINTS)):
+                # What explain counts beside is of the same boots, but the table of lines serves one of both.
+                if file in self.trial_files and not (option == "footprint" and counting):
+                    counting += f",{option}={key}"
+                    writes = {**writes, key: trial.into / file}
         with confine.nameless(head + _archive(notes)) as initrd:
             done = run(
                 self.describe(trial.arm, initrd, None),
@@ -320,7 +325,7 @@ class Icount(MachineKind[IcountSettings]):
         several = settings.get("cpus", 1) != 1
         if benchmark == SHARING.name and not several:
             return "the cache lines that CPUs share take two CPUs at least: --machine icount:cpus=2, or cpus = 2 in [machine]"
-        if several and benchmark in (BOOT.name, KBENCH.name, REQUEST.name):
+        if several and benchmark in (BOOT.name, KBENCH.name, REQUEST.name, TOUCHING.name):
             return "with several CPUs only shared cache lines are counted (benchmark sharing)"
         if benchmark == BOOT.name and settings.get("layouts"):
             return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
@@ -346,8 +351,8 @@ class Icount(MachineKind[IcountSettings]):
             )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
-        shares = SHARES in needs.trial_files
-        return IcountMachine(settings, root, bases, images, cache, whole_root=bool(needs.packages), shares=shares)
+        whole, files_of_trials = bool(needs.packages), needs.trial_files
+        return IcountMachine(settings, root, bases, images, cache, whole_root=whole, trial_files=files_of_trials)
 
 
 PLUGIN = Icount()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kduel.core.format import effect_numbers, plain_number, share_text
-from kduel.core.metric_results import COUNTED, SHARED, MetricResult
+from kduel.core.metric_results import COUNTED, SHARED, TOUCHED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
@@ -14,7 +14,11 @@ from kduel.judge.verdict.unfinished import find_unfinished
 
 SAME = ("equivalent", "equal")
 CONDITIONS = "conditions that should not matter"
-COUNTING = {COUNTED: ("takes", "instructions"), SHARED: ("shares", "cache lines")}
+COUNTING = {
+    COUNTED: ("takes", "instructions"),
+    SHARED: ("shares", "cache lines"),
+    TOUCHED: ("touches", "cache lines"),
+}
 """By the unit of a count, what a contender does with more or fewer of what."""
 
 Side = Literal["better", "worse", "neutral"]
@@ -106,7 +110,7 @@ def headline(
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
     if all(m.more_or_fewer for m in large):
-        verb, what = COUNTING[SHARED if all(m.unit == SHARED for m in metrics) else COUNTED]
+        verb, what = COUNTING[next((one for one in COUNTING if all(m.unit == one for m in metrics)), COUNTED)]
         good, bad, less = f"{verb} fewer {what}", f"{verb} more {what}", "more"
     else:
         timed = any(m.word in ("faster", "slower") for m in large)

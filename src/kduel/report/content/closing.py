@@ -10,7 +10,7 @@ import textwrap
 from kduel.core.format import plain_number, ranged_over
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.report.content.counted import is_counted, is_sharing, next_command
+from kduel.report.content.counted import is_counted, is_sharing, is_touching, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
@@ -25,6 +25,10 @@ EXACT_MEANS = (
 SHARING_MEANS = (
     "These are the cache lines that CPUs fight over, the same on every host: more of them is a reason to expect worse scaling to many "
     "CPUs, but no proof. Waiting, queues and migrations are not in them."
+)
+TOUCHING_MEANS = (
+    "These are the cache lines and pages that a call touches, each once, the same on every host: fewer of them are a reason to expect a "
+    "cheaper call where the caches are cold, but no proof. No cache is modelled."
 )
 LINES_EACH = 2
 """Lines of a finding or a piece of advice."""
@@ -41,7 +45,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     lines: list[Line] = [[(clip(title, width), "dim")]]
     for comparison in said.comparisons[: max(1, height // 8)]:
         lines += [[(line, "bold")] for line in wrap_marked(comparison.headline, width, "", LINES_EACH)]
-    meaning = SHARING_MEANS if is_sharing(results) else EXACT_MEANS
+    meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
     found = findings(said, width)
     after = [*found, *bounds(results, width, height), *means, *advice(results, said, run, width)]

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
 from kduel.core.format import MISSING, amount, arms, effect, percent, range_text, ranged_over, relative_pct
-from kduel.core.metric_results import COUNTS, SHARED, MetricResult
+from kduel.core.metric_results import COUNTS, SHARED, TOUCHED, TOUCHED_PAGES, MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
@@ -46,6 +46,12 @@ def is_counted(results: Results) -> bool:
 def is_sharing(results: Results) -> bool:
     """True if those counts are of shared cache lines."""
     return is_counted(results) and all(m.unit == SHARED for m in results.metrics if m.role == "primary")
+
+
+def is_touching(results: Results) -> bool:
+    """True if those counts are of lines and pages that operations touch."""
+    primary = [m.unit for m in results.metrics if m.role == "primary"]
+    return is_counted(results) and all(unit in (TOUCHED, TOUCHED_PAGES) for unit in primary)
 
 
 def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> Iterator[Line]:
@@ -261,7 +267,7 @@ def next_command(results: Results, run: str) -> tuple[str, str]:
     """A sentence, and what to type to see where the largest robust difference comes from: of an operation, as the boot takes minutes and much
     memory; both empty where there is none. `run` is the directory as the user may type it."""
     found = [m for m in results.metrics if m.role == "primary" and m.more_or_fewer and not m.below_delta]
-    if not found or results.study.imported:
+    if not found or results.study.imported or is_touching(results):
         return "", ""
     largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
     sentence = OF_BOOT if largest.metric == BOOT else LARGEST

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct
-from kduel.core.metric_results import COUNTS, SHARED, MetricResult, Verdict
+from kduel.core.metric_results import COUNTS, SHARED, TOUCHED, TOUCHED_PAGES, MetricResult, Verdict
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.explain.compare import UNSEEN
@@ -50,6 +50,11 @@ NOT_SHARED = (
     "CPUs; a security module and the configuration add lines of their own."
 )
 """What a count of shared lines leaves open."""
+NOT_TOUCHED = (
+    "lines and pages that a call touches are counted, each once, not time. The more there are, the more a call costs whose lines are "
+    "not in the caches; no cache, no prefetching and no TLB is modelled."
+)
+"""What a count of touched lines leaves open."""
 
 
 class Statement(Struct, kw_only=True):
@@ -285,6 +290,8 @@ def open_questions(
         )
     if results.machine.exact and metrics and all(m.unit == SHARED for m in metrics):
         said.append(f"How long it takes on a real processor: {NOT_SHARED}")
+    elif results.machine.exact and metrics and all(m.unit in (TOUCHED, TOUCHED_PAGES) for m in metrics):
+        said.append(f"How long it takes on a real processor: {NOT_TOUCHED}")
     elif results.machine.exact:
         said.append(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."

@@ -2,7 +2,8 @@
  *
  * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), lines=on (adds which instructions
  * were the first to touch a cache line in an operation, from BEGIN to END, and how often), shares=FILE (how many instructions
- * of user code and of the kernel each operation took, as lines of JSON, in the order of time), boot=ADDRESS (instead of all
+ * of user code and of the kernel each operation took, as lines of JSON, in the order of time), footprint=FILE (how many lines and
+ * pages operations touched, as lines of JSON, in the order of time), boot=ADDRESS (instead of all
  * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU; with functions=on the
  * boot is region 1, counted like others, and QEMU goes on). Without any, nothing is
  * counted. In all cases a preloaded guard (guard.c) is told when the vCPU is about to halt.
@@ -132,6 +133,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         }
         count_executions(insn);
         guard(insn, code, length);
+        if (footprint_path) on_each_access(insn, on_footprint, NULL);
         if (count_lines) on_each_access(insn, on_data, (void *)(uintptr_t)(block->pc + starts[i]));
         int kind = x86 && block->kernel ? kind_x86(code, length) : OTHER;
         if (kind == CALL) on_each_access(insn, on_call, (void *)(uintptr_t)block->ends[i]);
@@ -200,6 +202,22 @@ static void write_shares(FILE *out, const struct visit *v) {
 
 static void write_shares_of_all(FILE *out) { write_shares(out, visits); }
 
+/* Of each visit: how many operations, their instructions together, and how many touched how much. */
+static void write_footprints(FILE *out, const struct visit *v) {
+    if (!v) return;
+    write_footprints(out, v->next);
+    fprintf(out, "{\"region\":%u,\"count\":%llu,\"user\":%llu,\"kernel\":%llu,\"touched\":[", v->id % REGIONS,
+            (unsigned long long)v->begins, (unsigned long long)v->total[0], (unsigned long long)v->total[1]);
+    for (size_t i = 0; i < v->prints_used; i++) {
+        fprintf(out, "%s[%llu", i ? "," : "", (unsigned long long)v->prints[i].times);
+        for (int kind = 0; kind < KINDS; kind++) fprintf(out, ",%u", v->prints[i].of[kind]);
+        fputc(']', out);
+    }
+    fputs("]}\n", out);
+}
+
+static void write_footprints_of_all(FILE *out) { write_footprints(out, visits); }
+
 static void write_file(const char *path, void (*write)(FILE *)) {
     if (!path) return;
     FILE *out = fopen(path, "w");
@@ -214,12 +232,14 @@ static void on_exit_(qemu_plugin_id_t id, void *data) {
     (void)id, (void)data;
     write_file(out_path, write_all);
     write_file(shares_path, write_shares_of_all);
+    write_file(footprint_path, write_footprints_of_all);
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **words) {
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
         else if (!strncmp(words[i], "shares=", 7)) shares_path = words[i] + 7;
+        else if (!strncmp(words[i], "footprint=", 10)) footprint_path = words[i] + 10;
         else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
         else if (!strcmp(words[i], "lines=on")) count_lines = true;
         else if (!strcmp(words[i], "functions=on")) boot_functions = true;
@@ -232,12 +252,16 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         fprintf(stderr, "kduel counter: needs a whole machine, one vCPU, x86_64 or aarch64\n");
         return 1;
     }
-    if (!out_path && !shares_path) {
+    if (footprint_path && (count_lines || boot_entry)) {
+        fprintf(stderr, "kduel counter: footprint= goes with neither lines= nor boot=\n");
+        return 1;
+    }
+    if (!out_path && !shares_path && !footprint_path) {
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_guarded_translation);
         return 0;
     }
     counter_new();
-    if (count_lines) lines = need(calloc(LINES, sizeof *lines));
+    if (count_lines || footprint_path) lines = need(calloc(LINES, sizeof *lines));
     if (boot_entry && !boot_functions) {
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_boot_translation);
         return 0;

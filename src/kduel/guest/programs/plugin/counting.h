@@ -41,9 +41,56 @@ static void on_data(unsigned vcpu, uint32_t info, uint64_t address, void *pc) {
     touch->times += times;
 }
 
+/* Pages and lines, of code and of data, are kept in one table: a physical address is below 2^52, and a line of kernel code, which
+ * is known by its virtual address, has bit 57 set. */
+enum { PAGE_SHIFT = 12 };
+static const uint64_t DATA_PAGE = 1ull << 60, CODE_PAGE = 1ull << 61;
+
+/* Code is executed in one place only, so that its virtual address is as good as the physical one. */
+static void touch_code(uint64_t first, uint64_t end) {
+    for (uint64_t line = first >> LINE_SHIFT; line <= (end - 1) >> LINE_SHIFT; line++) print.of[CODE_LINES] += touches_first(line);
+    for (uint64_t page = first >> PAGE_SHIFT; page <= (end - 1) >> PAGE_SHIFT; page++)
+        print.of[CODE_PAGES] += touches_first((page & (CODE_PAGE - 1)) | CODE_PAGE);
+}
+
+static bool is_stack(uint64_t address) {
+    uint64_t key = address >> STACK_SHIFT;
+    const struct stack *stack = current_stack && current_stack->key == key ? current_stack : stacks[mix(key, 0) % TABLE];
+    while (stack && stack->key != key) stack = stack->next;
+    return stack;
+}
+
+/* An access that crosses lines lies in one page, nearly always: the second line is the next one. */
+static void on_footprint(unsigned vcpu, uint32_t info, uint64_t address, void *data) {
+    (void)vcpu, (void)data;
+    if (!active) return;
+    struct qemu_plugin_hwaddr *found = qemu_plugin_get_hwaddr(info, address);
+    if (!found || qemu_plugin_hwaddr_is_io(found)) return;
+    uint64_t physical = qemu_plugin_hwaddr_phys_addr(found), last = physical + (1u << qemu_plugin_mem_size_shift(info)) - 1;
+    int kind = !(address >> 63) ? USER_LINES : is_stack(address) ? STACK_LINES : DATA_LINES;
+    for (uint64_t line = physical >> LINE_SHIFT; line <= last >> LINE_SHIFT; line++) print.of[kind] += touches_first(line);
+    if (kind == DATA_LINES) print.of[DATA_PAGES] += touches_first(physical >> PAGE_SHIFT | DATA_PAGE);
+}
+
+static void keep_print(void) {
+    for (int i = 0; i < 2; i++) visit->total[i] += share[i];
+    for (size_t i = 0; i < visit->prints_used; i++)
+        if (!memcmp(visit->prints[i].of, print.of, sizeof print.of)) {
+            visit->prints[i].times++;
+            return;
+        }
+    if (visit->prints_used == visit->prints_room) {
+        visit->prints_room = visit->prints_room ? 2 * visit->prints_room : 16;
+        visit->prints = need(realloc(visit->prints, visit->prints_room * sizeof *visit->prints));
+    }
+    print.times = 1;
+    visit->prints[visit->prints_used++] = print;
+}
+
 /* Lines of earlier operations are forgotten before they fill the table. */
 static void begin_operation(void) {
-    if (!count_lines) return;
+    if (!count_lines && !footprint_path) return;
+    memset(&print, 0, sizeof print);
     operation++;
     if (line_count < LINES / 2) return;
     memset(lines, 0, LINES * sizeof *lines);
@@ -78,6 +125,8 @@ static inline void account(uint64_t next) {
     if (next && next != began->ends[at - 1] && (at < began->insns || !completed)) insns--;
     if (!active || !insns) return;
     share[began->kernel] += insns;
+    if (footprint_path && began->kernel)
+        touch_code(began_at ? began->ends[began_at - 1] : began->pc, began->ends[began_at + insns - 1]);
     if (!out_path) return;
     struct tally *tally = began->last;
     if (!tally || tally->node != began_node || tally->insns != insns || tally->from != began_at ||
@@ -137,6 +186,7 @@ static void on_marker(unsigned vcpu, void *data) {
     struct marker *marker = data;
     account(0);
     if (active && shares_path) keep_share();
+    if (active && footprint_path) keep_print();
     active = marker->what == BEGIN && region;
     if (active) {
         if (!visit) enter_visit();

@@ -44,6 +44,10 @@ size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
 bool qemu_plugin_mem_is_store(uint32_t info);
 unsigned qemu_plugin_mem_size_shift(uint32_t info);
 char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *);
+struct qemu_plugin_hwaddr;
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(uint32_t info, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 
 EXPORT int qemu_plugin_version = KDUEL_API;
 

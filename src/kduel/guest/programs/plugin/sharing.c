@@ -218,10 +218,6 @@ static void touch(int cpu, uint64_t physical, uint64_t address, unsigned size, b
     l->last[cpu] = now;
 }
 
-struct qemu_plugin_hwaddr;
-struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(uint32_t info, uint64_t address);
-bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
-uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 
 static const uint64_t linear_begin = 0xffff888000000000u, linear_end = 0xffffc88000000000u;
 static const uint64_t image_begin = 0xffffffff80000000u, image_end = 0xffffffffa0000000u;

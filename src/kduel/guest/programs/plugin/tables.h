@@ -47,12 +47,23 @@ struct block {
     uint64_t *ends;     /* address after each instruction */
     char **text;
 };
+/* What an operation touches, each once: physical lines and pages of kernel data, lines and pages of kernel code, lines of the
+ * kernel's stacks, and lines at addresses of user space. */
+enum { DATA_LINES, CODE_LINES, DATA_PAGES, CODE_PAGES, STACK_LINES, USER_LINES, KINDS };
+/* How often operations of a visit touched so much. */
+struct print {
+    uint32_t of[KINDS];
+    uint64_t times;
+};
 /* One visit of a region. */
 struct visit {
     struct visit *next;
     uint32_t id;
     uint64_t begins;
     uint64_t (*shares)[2]; /* of each operation: instructions of user code, of the kernel */
+    uint64_t total[2];     /* of all of them together */
+    struct print *prints;
+    size_t prints_used, prints_room;
 };
 /* How often the instruction at `pc` was the first in an operation to touch a cache line. */
 struct touch {
@@ -72,7 +83,7 @@ struct marker {
 enum { BEGIN, END, SELECT, RESET, NO_MARKER };
 enum { READS = 1, WRITES = 2 };
 
-static const char *out_path, *shares_path;
+static const char *out_path, *shares_path, *footprint_path;
 static bool disassemble, count_lines, x86, boot_functions;
 static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
@@ -92,6 +103,7 @@ static struct stack *current_stack;
 static struct block *began;
 static uint32_t began_at, region;
 static uint64_t counted; /* at the last account */
+static struct print print; /* of the present operation */
 static uint64_t share[2]; /* of the present operation: instructions of user code, of the kernel */
 static bool accessed;    /* whether the last instruction of the block that began has had its access */
 static bool active, in_kernel;

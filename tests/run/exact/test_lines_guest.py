@@ -1,0 +1,76 @@
+"""Lines that operations touch, in real guests: planted accesses are found as lines of their kind, and nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from counting import CONDITIONS, COUNT, count_both, quick, ready_pair
+from planted import COUNTERS, counting, planted
+
+from kduel.benchmarks.lines import KINDS
+from kduel.core.results import Results
+from kduel.store.rundir import RESULTS
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+KERNEL = "debian:6.12-cloud"
+STUDY = """
+[study]
+name = "lines"
+[machine]
+kind = "icount"
+[settle]
+mode = "fixed"
+seconds = 3
+[blocks]
+fixed = 1
+[[benchmark]]
+use = "lines"
+count = {count}
+conditions = {conditions}
+operation = ["null-call", "dup"]
+primary = ["touched-lines"]
+"""
+
+
+@pytest.fixture(scope="module")
+def symbols() -> str:
+    return (count_both(ready_pair([quick(KERNEL)] * 2, "null-call"))[0].directory / "trial/kallsyms").read_text()
+
+
+def test_planted_lines_are_found_as_what_they_are(symbols: str, tmp_path: Path, kduel: Callable[..., Any]) -> None:
+    """A boot's files are those of its twin, bit for bit: that these numbers are the same every time is checked by the run."""
+    stack = planted(KERNEL, symbols, tmp_path)
+    (tmp_path / "data").mkdir()
+    data = counting(KERNEL, symbols, {"shared": COUNTERS}, tmp_path / "data")
+    study = STUDY.format(count=COUNT, conditions=CONDITIONS)
+    for name, image in (
+        ("plain", stack.plain),
+        ("stack", stack.load),
+        ("data", data["shared"]),
+        ("same", data["plain"]),
+    ):
+        study += f'[[contender]]\nname = "{name}"\nkernel = "{image}"\ncmdline = "noapictimer"\n'
+    (tmp_path / "study.toml").write_text(study)
+    done = kduel("run", tmp_path / "study.toml", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    found = msgspec.json.decode((tmp_path / "run" / RESULTS).read_bytes(), type=Results)
+    effects = {(m.contender, m.benchmark, m.metric): m.effect for m in found.metrics if m.metric in KINDS}
+    assert len(effects) == 3 * 2 * len(KINDS) and None not in effects.values()
+    changed = {key: value for key, value in effects.items() if value}
+    # What counts in the padding before the function is code of another line, which may be one that the call has anyway.
+    code = {key for key in changed if key[0] == "data" and key[2].startswith("code-")}
+    assert {key: value for key, value in changed.items() if key not in code} == {
+        ("stack", "null-call-lines", "stack-lines"): 1,
+        ("data", "null-call-lines", "touched-lines"): 1,
+        **(
+            {("data", "null-call-lines", "data-pages"): 1}
+            if ("data", "null-call-lines", "data-pages") in changed
+            else {}
+        ),
+    }
+    verdicts = {(m.contender, m.benchmark): m.verdict for m in found.metrics if m.role == "primary"}
+    assert verdicts["data", "null-call-lines"] == "more" and verdicts["stack", "null-call-lines"] == "equal"
