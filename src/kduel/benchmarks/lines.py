@@ -33,7 +33,7 @@ KINDS = {
 
 
 class LinesParameters(Parameters, frozen=True):
-    """As kbench counts instructions: `count` calls (0: the program's choice) under each of so many `conditions` that must not
+    """Parameters of kbench where it counts: `count` calls (0: the program's choice) under each of so many `conditions` that must not
     matter, drawn from the run's seed; 0: once, as it comes."""
 
     operation: Operation
@@ -41,8 +41,8 @@ class LinesParameters(Parameters, frozen=True):
     conditions: Annotated[int, Meta(ge=0, le=1000)] = 5
 
     @property
-    def counted(self) -> KbenchParameters:
-        """The same for kbench."""
+    def for_kbench(self) -> KbenchParameters:
+        """Parameters of the same calls for kbench."""
         return KbenchParameters(operation=self.operation, mode="exact", count=self.count, conditions=self.conditions)
 
 
@@ -62,7 +62,7 @@ class Footprint(Struct, frozen=True):
 
 
 class Lines(Benchmark[LinesParameters]):
-    """What decides how much a call costs when little of the kernel is in the caches; nothing of a cache is modelled."""
+    """Counts of what a call touches, which decide its cost when little of the kernel is in the caches; no cache is modelled."""
 
     name = "lines"
     summary = "Cache lines and pages that an operation touches in the kernel, each once (our kbench; machine icount)"
@@ -75,7 +75,7 @@ class Lines(Benchmark[LinesParameters]):
         return label_of("{operation}-lines", plain, count="{}x")
 
     def modules_for(self, parameters: LinesParameters) -> tuple[str, ...]:
-        return KBENCH.modules_for(parameters.counted)
+        return KBENCH.modules_for(parameters.for_kbench)
 
     def metrics(self, parameters: LinesParameters) -> tuple[Metric, ...]:
         group = GROUP_OF.get(parameters.operation, "")
@@ -87,10 +87,10 @@ class Lines(Benchmark[LinesParameters]):
         return True
 
     def script(self, parameters: LinesParameters) -> str:
-        return KBENCH.script(parameters.counted)
+        return KBENCH.script(parameters.for_kbench)
 
     def seconds(self, parameters: LinesParameters) -> float:
-        return KBENCH.seconds(parameters.counted)
+        return KBENCH.seconds(parameters.for_kbench)
 
     def parse(self, raw: Raw, parameters: LinesParameters) -> dict[str, float]:
         found = read_footprints(raw, parameters)
@@ -105,7 +105,7 @@ class Lines(Benchmark[LinesParameters]):
 def read_footprints(raw: Raw, parameters: LinesParameters) -> dict[str, Footprint]:
     """By condition, what the plug-in saw of the program's calls. Raises ParseError where both do not match."""
     lines = [line for line in read_lines(raw.stdout) if not line.situation]
-    KBENCH.parse(raw, parameters.counted)
+    KBENCH.parse(raw, parameters.for_kbench)
     if FOOTPRINTS not in raw.files:
         raise ParseError("nothing was counted: that takes the machine icount")
     known = [read_json(line, Footprint, "the plug-in's line") for line in raw.files[FOOTPRINTS].splitlines()]
