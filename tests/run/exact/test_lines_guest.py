@@ -52,12 +52,7 @@ def test_planted_lines_are_found_as_what_they_are(symbols: str, tmp_path: Path, 
     (tmp_path / "data").mkdir()
     data = counting(KERNEL, symbols, {"shared": "warn_count"}, tmp_path / "data")
     study = STUDY.format(count=COUNT, conditions=CONDITIONS)
-    for name, image in (
-        ("plain", stack.plain),
-        ("stack", stack.load),
-        ("data", data["shared"]),
-        ("same", data["plain"]),
-    ):
+    for name, image in (("plain", stack.plain), ("stack", stack.load), ("data", data["shared"])):
         study += f'[[contender]]\nname = "{name}"\nkernel = "{image}"\ncmdline = "noapictimer"\n'
     (tmp_path / "study.toml").write_text(study)
     done = kduel("run", tmp_path / "study.toml", "--out", tmp_path / "run")
@@ -66,16 +61,11 @@ def test_planted_lines_are_found_as_what_they_are(symbols: str, tmp_path: Path, 
     effects = {(m.contender, m.benchmark, m.metric): m.effect for m in found.metrics if m.metric in KINDS}
     assert len(effects) == 2 * 2 * len(KINDS) and None not in effects.values()
     changed = {key: value for key, value in effects.items() if value}
-    # What counts in the padding before the function is code of another line, which may be one that the call has anyway.
-    code = {key for key in changed if key[0] == "data" and key[2].startswith("code-")}
+    # What counts in the padding is code of another line, and the counter is in another page, which the call may have anyway.
+    code = {key for key in changed if key[0] == "data" and (key[2].startswith("code-") or key[2] == "data-pages")}
     assert {key: value for key, value in changed.items() if key not in code} == {
         ("stack", "null-call-lines", "stack-lines"): 1,
         ("data", "null-call-lines", "touched-lines"): 1,
-        **(
-            {("data", "null-call-lines", "data-pages"): 1}
-            if ("data", "null-call-lines", "data-pages") in changed
-            else {}
-        ),
     }
     verdicts = {(m.contender, m.benchmark): m.verdict for m in found.metrics if m.role == "primary"}
     assert verdicts["data", "null-call-lines"] == "more" and verdicts["stack", "null-call-lines"] == "equal"
