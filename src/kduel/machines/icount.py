@@ -82,6 +82,8 @@ class IcountMachine(QemuMachine):
     """Made by `Icount.prepare`. `boot` may be called from several threads."""
 
     exact = True
+    shares = touches = raised = False
+    """True if the plug-in counts the instructions of each request, and the lines of each call; if QEMU gets weight."""
 
     def __init__(
         self,
@@ -128,7 +130,8 @@ class IcountMachine(QemuMachine):
         self.icount = settings
         self.cpu = settings.cpu or cpu_model(known_features())
         self.root_at = start << 20 if whole_root else None
-        self.trial_files = trial_files
+        self.shares, self.touches = SHARES in trial_files, FOOTPRINTS in trial_files
+        self.raised = settings.priority == "high"
         """True if user code and the kernel are counted apart."""
         self.facts = {
             "accelerator": "tcg",
@@ -201,11 +204,13 @@ class IcountMachine(QemuMachine):
             counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
             writes = {**writes, LINES: trial.into / SHARED_LINES}
         else:
-            for option, key, file in (("shares", SPENT, SHARES), ("footprint", TOUCHED, FOOTPRINTS)):
-                # What explain counts beside is of the same boots, but the table of lines serves one of both.
-                if file in self.trial_files and not (option == "footprint" and counting):
-                    counting += f",{option}={key}"
-                    writes = {**writes, key: trial.into / file}
+            if self.shares:
+                counting += f",shares={SPENT}"
+                writes = {**writes, SPENT: trial.into / SHARES}
+            # What explain counts beside needs the table of lines for itself.
+            if self.touches and COUNTS not in writes:
+                counting += f",footprint={TOUCHED}"
+                writes = {**writes, TOUCHED: trial.into / FOOTPRINTS}
         with confine.nameless(head + _archive(notes)) as initrd:
             done = run(
                 self.describe(trial.arm, initrd, None),
@@ -218,7 +223,7 @@ class IcountMachine(QemuMachine):
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
                 record_host=False,
-                raised=self.settings.priority == "high",
+                raised=self.raised,
                 own_time=True,
             )
         return self.judge(trial, done)
@@ -275,7 +280,7 @@ class IcountMachine(QemuMachine):
                     writes={COUNTS: count},
                     preload=self.guard,
                     record_host=False,
-                    raised=self.settings.priority == "high",
+                    raised=self.raised,
                     own_time=True,
                 )
             check_not_killed(done.killed_by, "a boot")
