@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
-from taken_turns import turns_of
+from lint_runs import table as lint_table
+from taken_turns import in_turns, turns_of
 
 from kduel.core.turns import TURNS_FILE, TrialTurns
+from kduel.judge.pooled import join
 from kduel.store.collect import Collector, collect, step_directory
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -42,3 +46,13 @@ def test_each_table_has_the_turns_of_its_step(unpack: Callable[[str], Path]) -> 
                 turns_of(record.position, float(begin))
             ]
     assert others, "one step is recorded, one is not"
+
+
+def test_a_merged_run_keeps_the_turns_of_all_its_parts() -> None:
+    """A block in which a part's step was never recorded has none."""
+    tables = [in_turns(lint_table([1.0] * blocks, [2.0] * blocks)) for blocks in (2, 3)]
+    tables[1].turns["new"][1] = []
+    parts: list[Any] = [SimpleNamespace(samples=[one], machine=name) for one, name in zip(tables, "ab", strict=True)]
+    joined = join((tables[0].benchmark, tables[0].metric), parts)
+    assert [len(turns) for turns in joined.turns["new"]] == [4, 4, 4, 0, 4]
+    assert joined.turns["old"] == tables[0].turns["old"] + tables[1].turns["old"]

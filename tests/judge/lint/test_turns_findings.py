@@ -233,3 +233,11 @@ def test_no_flaw_no_finding(code: str) -> None:
 def test_a_record_is_made_as_the_guests_take_turns() -> None:
     first, second = turns_of(0, 0.0), turns_of(1, 0.0)
     assert seconds_in_common(first.windows, second.windows) == 0
+
+
+def test_contenders_without_a_common_block_raise_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    """Every second trial of each is void: there is no pair, and numpy has nothing to say of it."""
+    columns = [[value if (number + arm) % 2 else None for number, value in enumerate(OLD)] for arm in (0, 1)]
+    results = linted(in_turns(table(*columns)), quick=True)
+    assert not {str(one.code) for one in results.metrics[0].warnings} & (OF_TURNS | {"drift", "first-trial"})
+    assert [str(one.message) for one in recwarn] == []

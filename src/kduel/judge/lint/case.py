@@ -134,7 +134,7 @@ class Case:
         """
         if self.rule.in_turns:
             level = 1.0 if self.logarithmic or not self.positive else float(self.baseline.values.mean())
-            return (self.gaps - self.gaps.mean()) / level, self.counterpart[2]
+            return (self.gaps - self.gaps.sum() / max(1, self.gaps.size)) / level, self.counterpart[2]
         known = all(arm.positions is not None for arm in self.arms)
         values = [arm.values - arm.values.mean() for arm in self.arms]
         if self.positive:
