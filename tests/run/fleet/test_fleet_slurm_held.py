@@ -8,6 +8,7 @@ import pytest
 
 from kduel.core.errors import HostError
 from kduel.fleets import Member, slurm
+from kduel.fleets.workers.process import LOG
 from kduel.machines.remote.connection import TrialRefused
 from kduel.machines.slurm import cluster, trial
 
@@ -54,6 +55,75 @@ def test_a_job_that_slurm_could_not_start_is_a_failure_and_leaves_the_queue(flee
 def test_while_another_block_runs_there_or_ends_the_node_is_at_work(fleet, tmp_path: Path, state: str):
     own, asked = fleet(ARRAY + f"kduel-r-n1|{state}|17|None\n")
     assert own.beat("n1", tmp_path).working and all(words[0] != "scancel" for words in asked.words)
+
+
+@pytest.mark.parametrize(
+    ("ended", "failed"),
+    [
+        ("1 0\n2 0\n", False),
+        ("1 3\n2 0\n1 0\n", False),
+        ("1 0\n2 0\n1 3\n", True),
+        ("1 0\n", True),
+        ("1 0\n2 3\n", True),
+    ],
+)
+def test_the_last_end_of_each_block_tells_whether_a_job_did_its_work(fleet, tmp_path: Path, ended: str, failed: bool):
+    """Slurm repeats a block whose node failed."""
+    own, _ = fleet("")
+    (tmp_path / slurm.ENDED).write_text(ended)
+    (tmp_path / LOG).write_text("kduel: no room\n")
+    beat = own.beat("n1", tmp_path)
+    assert (beat.active, beat.failed) == (False, failed)
+    assert ("no room" in beat.message) == failed
+    assert not own.beat("n1", tmp_path).failed, "it is told once"
+
+
+def test_a_program_of_slurm_that_fails_is_believed_whatever_it_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho 17\necho sbatch: error: out of memory >&2\nexit $STATUS\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("STATUS", "0")
+    assert cluster.slurm("sbatch", "--parsable") == "17"
+    monkeypatch.setenv("STATUS", "1")
+    with pytest.raises(HostError, match="sbatch: sbatch: error: out of memory"):
+        cluster.slurm("sbatch", "--parsable")
+
+
+@pytest.mark.parametrize(
+    ("state", "usable", "expected"),
+    [
+        ("IDLE", True, True),
+        ("MIXED", True, True),
+        ("IDLE*", False, False),
+        ("IDLE+DRAIN", False, False),
+        ("DOWN*", False, False),
+        ("IDLE+NOT_RESPONDING+POWERING_UP", False, True),
+        ("REBOOT_ISSUED+DOWN", False, True),
+    ],
+)
+def test_a_node_that_does_not_answer_or_is_away_gets_no_job(state: str, usable: bool, expected: bool):
+    node = cluster.Node("n1", "x86_64", state, ("guests",))
+    assert (node.usable, node.expected) == (usable, expected)
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ("CANCELLED", "no-node"),
+        ("PREEMPTED", "no-node"),
+        ("GONE", "no-node"),
+        ("NODE_FAIL", "no-return"),
+        ("FAILED", "no-return"),
+    ],
+)
+def test_a_job_that_was_taken_is_no_fault_of_the_contenders(monkeypatch: pytest.MonkeyPatch, state: str, code: str):
+    monkeypatch.setattr(trial, "job_state", lambda _: (state, ""))
+    monkeypatch.setattr(trial, "nodes", list)
+    with pytest.raises(TrialRefused, match="Slurm did not start job 17") as caught:
+        trial.await_job("17", trial.NodeSettings(node="n1"))
+    assert caught.value.void == code
 
 
 def test_the_next_job_of_a_node_waits_until_the_one_before_has_ended(monkeypatch: pytest.MonkeyPatch):
