@@ -63,7 +63,7 @@ def test_the_first_command_ends_in_a_verdict_and_a_report(tmp_path: Path) -> Non
     else:
         out = tmp_path / "run"
         words = [*shlex.split(first), "--blocks", "1", "--out", out]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=7200, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         said = done.stdout
     assert "Cannot decide" in said or "Undecided" in said, "one block decides nothing, and it says so"
