@@ -37,6 +37,7 @@ def show(page: Browser, directory: Path, results: Results) -> None:
     path = directory / "index.html"
     path.write_text(report_format("html").render(results), "utf-8")
     page.open(path)
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
 
 
 def dots(page: Browser) -> list[int]:

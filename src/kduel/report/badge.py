@@ -10,6 +10,7 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 
 COLOURS = {"worse": "#b3261e", "better": "#12784a", "differs": "#7a3ea8", "same": "#2b6cb0", "undecided": "#6b5d00"}
 CHARACTER = 6.6
@@ -30,7 +31,7 @@ class BadgeFormat(Format):
         label, text = escape(label, {'"': "&quot;"}), escape(text)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
-            f'aria-label="{label}: {text}"><title>{label}: {text}</title>'
+            f'aria-label="{label}: {text}"><title>{label}: {escape(answer(results).text)}</title>'
             f'<rect width="{left + right}" height="20" rx="3" fill="#444"/>'
             f'<path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{right - 3}z" fill="{colour}"/>'
             f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'

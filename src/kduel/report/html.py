@@ -12,6 +12,7 @@ import msgspec
 
 from kduel.core.results import Results, TrialResult
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 from kduel.report.content.closing import EXACT_MEANS
 from kduel.report.content.digest import digest
 from kduel.report.content.environment import difference_groups, environment_rows
@@ -30,14 +31,14 @@ from kduel.report.page.tradeoffs import MARKS, MARKS_TOLD, efficiency, tradeoffs
 from kduel.report.plots.trials import LONG, WORSE
 from kduel.store.rundir import EXACT, PAGE
 
-NOTES_ABOVE = 2
-"""Cautions, and findings, that stand above the table of effects; the others are folded."""
+NOTES_BELOW = 1
+"""Cautions, and findings, that stand below the table of effects; the others are folded."""
 MOST_METRICS = 24
 """Metrics whose values are listed; the others are folded."""
 MOST_VALUES = 6000
 """Values that are tables as well as charts: a page of a longer run would be too large to send."""
-OPEN_METRICS = 8
-"""So many metrics are shown unfolded; a longer list starts folded, with only the decided primary ones open."""
+OPEN_METRICS = 2
+"""So many metrics are shown unfolded; a longer list starts folded."""
 
 INDENTED = re.compile(r"\n\s+(?=<)")
 """Before a tag it only makes the page larger: text is escaped, so that no line of it begins with one."""
@@ -60,6 +61,7 @@ class HtmlFormat(Format):
             "report.html",
             results=results,
             said=said,
+            answer=answer(results),
             groups=groups,
             places={(group.first.benchmark, group.first.metric): group.number for group in groups},
             matrix=matrix,
@@ -69,7 +71,7 @@ class HtmlFormat(Format):
             rankings=[(ranking_title(one), ranking_rows(one)) for one in results.rankings],
             ranking_means=RANKING_MEANS,
             marks=MARKS,
-            NOTES_ABOVE=NOTES_ABOVE,
+            NOTES_BELOW=NOTES_BELOW,
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
             imported=results.study.imported,

@@ -11,6 +11,7 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 
 LONG = 60
@@ -63,7 +64,8 @@ class LatexFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         parts = [
-            "% Written by kduel report. Preamble: \\usepackage[T1]{fontenc}, textcomp, booktabs, graphicx, longtable."
+            "% Written by kduel report. Preamble: \\usepackage[T1]{fontenc}, textcomp, booktabs, graphicx, longtable.",
+            breakable(answer(results).text),
         ]
         compared = [one for one in said.comparisons if one.gating]
         parts += [escape_latex(one.headline) + "." for one in said.comparisons if not one.gating]

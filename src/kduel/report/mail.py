@@ -8,6 +8,7 @@ from typing import ClassVar
 from kduel.core.results import Results
 from kduel.core.text import ascii_only, visible
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 from kduel.report.content.digest import SIGNS, digest
 from kduel.report.content.reproduce import here_document, reproduction
 from kduel.report.content.textgrid import Line, verdict_lines
@@ -24,7 +25,7 @@ class MailFormat(Format):
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
-        out = [*wrap_ascii(", ".join([said.title, *said.facts]))]
+        out = [*wrap_ascii(", ".join([said.title, *said.facts])), "", *wrap_ascii(answer(results).text)]
         for comparison in said.comparisons:
             out += ["", *wrap_ascii(comparison.headline), ""]
             if comparison.gating:

@@ -10,6 +10,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 from kduel.report.content.code_spans import split_code
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
 from kduel.report.content.digest import ContenderSummary, Digest, digest, sign_of, unit_and_side
@@ -40,6 +41,7 @@ class MarkdownFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         parts = [f"# {escape_markdown(said.title)}", escape_markdown(" · ".join(said.facts))]
+        parts.append(f"**{escape_markdown(answer(results).text)}**")
         for comparison in said.comparisons:
             parts += comparison_parts(comparison, said)
         parts += ranking_parts(results)

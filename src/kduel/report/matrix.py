@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import ClassVar
 
 from kduel.analysis.matrix import advise, shape
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 from kduel.report.content.digest import digest
 from kduel.report.content.matrixtext import matrix_parts, matrix_sureness
+
+WIDTH = 100
 
 
 class MatrixFormat(Format):
@@ -22,7 +26,7 @@ class MatrixFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         matrix, advice = shape(results), advise(results)
         said = digest(results)
-        parts = [said.title, " · ".join(said.facts)]
+        parts = [said.title, " · ".join(said.facts), textwrap.fill(answer(results).text, WIDTH)]
         if matrix is None:
             parts.append("This run is no matrix: no two of its benchmarks differ in one number only.")
         else:

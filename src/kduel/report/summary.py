@@ -20,10 +20,9 @@ from kduel.core.format import (
     percent,
     relative_pct,
 )
-from kduel.core.metric_results import BYTES, SET_BY_HARNESS, MetricResult
+from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import (
     CONDITIONS,
     repeated_unit,
@@ -33,11 +32,11 @@ from kduel.judge.verdict.headline import (
     unseen_mode_text,
 )
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer, change_words
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.ranking import ranking_lines
 
 WIDTH = 100
-RATES = ("/s", "ops", "Hz")
 
 
 class SummaryFormat(Format):
@@ -50,6 +49,7 @@ class SummaryFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         out = [said.title, "=" * len(said.title), " · ".join(said.facts), ""]
+        out += [*textwrap.wrap(answer(results).text, WIDTH), ""]
         for comparison in said.comparisons:
             out += comparison_lines(comparison, repeated_unit(results))
         if lines := ranking_lines(results):
@@ -178,16 +178,7 @@ def phrase(metric: MetricResult) -> str:
     """`build/real takes 31.2 % longer (+28.1 to +34.5 %)`."""
     name = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 60)}"
     value, low, high, unit = effect_numbers(metric)
-    up = (value or 0) > 0
-    size = delta(metric).lstrip("+−")
-    if metric.unit in TIME_UNITS:
-        said = f"takes {size} {'longer' if up else 'less time'}"
-    elif metric.unit in BYTES:
-        said = f"is {size} {'larger' if up else 'smaller'}"
-    elif any(word in metric.unit for word in RATES):
-        said = f"does {size} {'more' if up else 'less'}"
-    else:
-        said = f"is {size} {'higher' if up else 'lower'}"
+    said = change_words(metric, delta(metric))
     if metric.scale == "exact":
         return f"{name} {said} ({exact_change(value or 0, exact_places(metric))} {visible(unit, 20)})"
     return f"{name} {said}" + ("" if low is None or high is None else f" ({interval_text(metric)})")

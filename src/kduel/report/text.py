@@ -12,6 +12,7 @@ from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.core.text import PLAIN_WIDTH, obeys_escapes
 from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.report.content.answer import answer
 from kduel.report.content.closing import EXACT_MEANS, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
@@ -85,6 +86,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     said = digest(results, run or "RUN")
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
+    console.print(answer(results, run or "RUN").text, style="bold")
     if results.exact is not None and said.exact is not None:
         print_exact_part(console, results.exact, said.exact, f"{run}/{EXACT}" if run else "")
         console.print(said.second, style="bold")

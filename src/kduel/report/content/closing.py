@@ -10,6 +10,7 @@ import textwrap
 from kduel.core.format import plain_number, ranged_over
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
+from kduel.report.content.answer import answer
 from kduel.report.content.counted import is_counted, is_sharing, is_touching, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
@@ -33,6 +34,7 @@ TOUCHING_MEANS = (
 LINES_EACH = 2
 """Lines of a finding or a piece of advice."""
 LINES_OF_BOUND = 3
+LINES_OF_ANSWER = 2
 CAVEATS = 2
 FEWEST_ROWS = 4
 """Rows of a table, which findings give way to."""
@@ -43,8 +45,10 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     said = digest(results, run)
     title = " · ".join([said.title, *said.facts])
     lines: list[Line] = [[(clip(title, width), "dim")]]
-    for comparison in said.comparisons[: max(1, height // 8)]:
-        lines += [[(line, "bold")] for line in wrap_marked(comparison.headline, width, "", LINES_EACH)]
+    lines += [
+        [(line, "bold")]
+        for line in wrap_marked(answer(results, run).text, width, "", max(LINES_OF_ANSWER, height // 6))
+    ]
     meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
     found = findings(said, width)

@@ -241,6 +241,9 @@ def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
 
 
 NO_INTERVAL = "no interval yet"
+TOO_EARLY = "too early"
+FEWEST_SHOWN = 4
+"""Of fewer blocks an interval wider than ±100 % is no information."""
 
 
 def interval_words(metric: MetricResult) -> str:
@@ -253,6 +256,8 @@ def interval_words(metric: MetricResult) -> str:
         )
     if value is None or low is None or high is None:
         return NO_INTERVAL
+    if unit == "%" and metric.n < FEWEST_SHOWN and max(high, -low) > 100:
+        return TOO_EARLY
     if unit == "%" and high > FARTHEST_PCT:
         return interval_text(metric)
     if low == high:

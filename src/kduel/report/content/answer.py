@@ -1,0 +1,145 @@
+"""The answer to a run's question in a few words, over its exact and its timed part, and what to type next: reports begin with it.
+
+It says what the verdicts of the metrics that decide hold, and nothing else: the largest gain and loss by name, else the headline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kduel.benchmarks.support.operations import ABOUT
+from kduel.core.format import effect, interval_text, percent, plain_number, relative_pct
+from kduel.core.metric_results import BYTES, COUNTS, MetricResult
+from kduel.core.results import Results
+from kduel.core.text import plural, visible
+from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.headline import (
+    COUNTING,
+    compared_pairs,
+    disagreement,
+    headline_of,
+    shows_difference,
+    side,
+)
+from kduel.judge.verdict.unfinished import find_unfinished, may_continue
+from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.digest import largest_first
+from kduel.report.content.notes import key
+from kduel.store.rundir import EXACT
+
+MOST_PAIRS = 3
+"""Contenders that are answered one by one."""
+MOST_EFFECTS = 2
+RATES = ("/s", "ops", "Hz")
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """An answer, which a reader wants to know first."""
+
+    text: str
+    step: str = ""
+    """What the command is for."""
+    command: str = ""
+
+
+def answer(results: Results, run: str = "RUN") -> Answer:
+    """The answer of a run; `run` is its directory as the user may type it."""
+    said = []
+    if results.exact is not None:
+        said.append(f"Counted exactly: {part_answer(results.exact)}")
+        label = "Counted on several CPUs" if results.machine.exact else "Timed"
+        said.append(f"{label}: {part_answer(results)}")
+    else:
+        said.append(part_answer(results))
+    return Answer(
+        text=" ".join(f"{'W' + one[1:] if one.startswith('with ') else one}." for one in said),
+        **next_step(results, run),
+    )
+
+
+def part_answer(results: Results) -> str:
+    """The answer of one part, with its certainty and, where the run did not end, how far it came."""
+    if results.effects:
+        found = [visible(one.text, 1000) for one in results.headlines]
+        pairs, rest = found[:MOST_EFFECTS], len(found) - MOST_EFFECTS
+        more = f"; {plural(rest, 'more sentence')} below" if rest > 0 else ""
+    else:
+        compared = compared_pairs(results)
+        pairs, rest = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]], len(compared) - MOST_PAIRS
+        more = f"; {plural(rest, 'more contender')} below" if rest > 0 else ""
+    said = ("; ".join(pairs) or "No two contenders were measured") + more
+    notes = [certainty(results)] if any(map(shows_difference, results.gating)) else []
+    if unfinished := find_unfinished(results):
+        notes.append(f"{unfinished.blocks}, not finished")
+    return said + "".join(f" ({note})" for note in notes if note)
+
+
+def pair_answer(results: Results, baseline: str, contender: str) -> str:
+    """The largest loss and gain of what matters; the headline where nothing does."""
+    mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
+    metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
+    large = sorted((m for m in metrics if shows_difference(m) and not m.below_delta), key=largest_first)
+    if not large:
+        return headline_of(results, baseline, contender)
+    first = [next(iter([m for m in large if side(m) == kind]), None) for kind in ("worse", "better", "neutral")]
+    chosen = [m for m in first if m is not None][:2]
+    words = [f"{metric_words(m)} {change_words(m)}{interval_words(m)}" for m in chosen]
+    rest = [
+        f"{others} more {'differs' if others == 1 else 'differ'}" if (others := len(large) - len(chosen)) else "",
+        f"undecided in {count} of {len(metrics)}" if (count := sum(not m.decided for m in metrics)) else "",
+    ]
+    names = f"{visible(contender, 200)} against {visible(baseline, 200)}"
+    return f"with {names}, {'; '.join(filter(None, [*words, *rest]))}" + disagreement(metrics, "metric")
+
+
+def metric_words(metric: MetricResult) -> str:
+    """`a hop in a ring of 8 processes (switch-8-0k)`; the code name alone where the operation has no words of its own."""
+    about = ABOUT.get(metric.benchmark, "") if metric.unit in COUNTS else ""
+    return f"{about} ({metric.benchmark})" if about and not about.startswith("the same") else key(metric)
+
+
+def change_words(metric: MetricResult, size: str = "") -> str:
+    """`takes 31.2 % longer`; `size` is the change as it is to be shown."""
+    share = relative_pct(metric) if metric.scale == "exact" else None
+    size = size or (effect(metric) if share is None else percent(share))
+    up, size = size.startswith("+"), size.lstrip("+−")
+    if metric.unit in COUNTING:
+        verb, what = COUNTING[metric.unit]
+        return f"{verb} {size} {'more' if up else 'fewer'} {what}"
+    if metric.unit in TIME_UNITS:
+        return f"takes {size} {'longer' if up else 'less time'}"
+    if metric.unit in BYTES:
+        return f"is {size} {'larger' if up else 'smaller'}"
+    if any(word in metric.unit for word in RATES):
+        return f"does {size} {'more' if up else 'less'}"
+    return f"is {size} {'higher' if up else 'lower'}"
+
+
+def interval_words(metric: MetricResult) -> str:
+    """The interval behind a change that has one."""
+    return "" if metric.scale == "exact" else f" ({interval_text(metric)})"
+
+
+def certainty(results: Results) -> str:
+    """Clause on how sure the differences are, and on what they are not."""
+    metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
+    hints = "hints, as the study declares no primary metric" if any(m.role != "primary" for m in metrics) else ""
+    if all(m.scale == "exact" for m in metrics):
+        return hints if not results.machine.exact else ""
+    together = ", all together" if len(results.gating) > 1 else ""
+    sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
+    return f"{sure}; in an emulator, whose times are no processor's" if results.machine.timing_warning else sure
+
+
+def next_step(results: Results, run: str) -> dict[str, str]:
+    """A sentence and the command that follows from what was found; none for an import."""
+    if results.study.imported or not results.trials:
+        return {}
+    if find_unfinished(results) and may_continue(results):
+        return {"step": "To go on:", "command": f"kduel resume {run}"}
+    for part, place in ((results.exact, f"{run}/{EXACT}"), (results, run)):
+        if part is not None and is_counted(part) and (found := next_command(part, place))[1]:
+            return {"step": found[0], "command": found[1]}
+    return {}

@@ -1,0 +1,83 @@
+"""The answer line: the largest gain and loss by name, how sure, what next; never more than the verdicts that decide."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from examples import exact, simulated, undecided
+from made_runs import make_run
+from pages import with_exact
+
+from kduel.core.metric_results import HARNESS, Warning_
+from kduel.judge.evaluate import judge_run
+from kduel.judge.verdict.headline import headlines
+from kduel.report import report_format
+from kduel.report.content.answer import answer
+from kduel.report.text import show_closing
+
+
+def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> None:
+    said = answer(with_exact(tmp_path)).text
+    assert said.startswith(
+        "Counted exactly: with patched against parent, getpid/instructions_per_call takes 0.581 % more instr"
+    )
+    assert (
+        "context-switch/instructions_per_switch takes 2.88 % fewer instructions; 1 more differs. Timed: with" in said
+    )
+    assert (
+        "microseconds_per_operation takes 3.9 % longer (+2.2 to +5.7 %); hackbench-10g/seconds takes 6.7 % less"
+        in said
+    )
+    assert "95 % confidence, all together; in an emulator, whose times are no processor's" in said
+
+
+def test_an_operation_has_words_beside_its_name() -> None:
+    results = exact()
+    results.metrics[0].benchmark = "switch-8-0k"
+    assert "a hop in a ring of 8 processes (switch-8-0k) takes 0.581 % more instructions" in answer(results).text
+
+
+def test_where_nothing_is_decided_it_is_the_headline() -> None:
+    results = undecided()
+    assert answer(results).text == f"{headlines(results)[0].text} (6 of up to 20 blocks, not finished)."
+    assert answer(results, "RUN").command == "kduel resume RUN"
+
+
+def test_only_what_decides_is_in_it() -> None:
+    results = simulated()
+    primary = [m for m in results.metrics if m.role == "primary"]
+    for metric in primary:
+        metric.verdict = "undecided"
+    said = answer(results).text
+    assert "takes" not in said and "does" not in said and "is 1" not in said
+    for metric in primary:
+        metric.role = "exploratory"
+    assert "hints, as the study declares no primary metric" in answer(results).text
+
+
+def test_what_the_benchmark_sets_is_not_in_it() -> None:
+    results = simulated(metrics=3)
+    for metric in results.metrics:
+        metric.warnings = [Warning_(code=HARNESS, message="set")]
+    assert answer(results).text.startswith("Nothing follows on debian-6.12 and debian-6.1")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "mail", "summary", "latex", "matrix", "html", "badge"])
+def test_every_format_for_readers_begins_with_it(name: str) -> None:
+    text = report_format(name).render(simulated())
+    text = html.unescape(re.sub(r"<(script|style).*?</\\1>", "", text, flags=re.DOTALL))
+    text = re.sub(r"<[^>]*>", "", text).replace("\\allowbreak{}", "").replace("\\", "")
+    said = " ".join(text.split())
+    first = said.index("With debian-6.12 against debian-6.1, perf-bench-sched-pipe")
+    assert first < said.index("sysbench") if "sysbench" in said else True
+
+
+@pytest.mark.slow
+def test_the_last_screen_begins_with_it_and_ends_with_the_command(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", 0.0, blocks=3, most=20, sd_pct=3.0)
+    lines = show_closing(judge_run(path), "RUN", 3).splitlines()
+    assert lines[1].startswith("Undecided") and "3 of up to 20 blocks" in " ".join(lines[1:4])
+    assert "kduel resume RUN" in "\n".join(lines)
