@@ -4,7 +4,7 @@ continued all the time; and with its monitor polled without pause.
 
     python perf/exact_identity.py [--short] [--suite SUITE] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
 
-Runs the suite exact, exact-sharing (the lines that two CPUs share) or exact-applications (requests); with --short some of its
+Runs the suite exact, exact-sharing (the lines that two CPUs share), exact-applications (requests) or exact-scheduling; with --short some of its
 operations, in the last two under one condition. Prints a line per boot with a hash over all files that the guest left
 (values, environment, console up to the script's end), and a table at the end. All boots of a kernel must have one hash. Takes
 about an hour on 2 CPUs.
@@ -57,6 +57,7 @@ SHORT = {
         "epoll-10-processes-common", "fault-anonymous-against-mmap-threads",
     ),
     "exact-applications": tuple(APPLICATIONS),
+    "exact-scheduling": ("wakeup-4w-3c-1000hz-250r-work-200-4hogs", "kload-cpu-16-3c-30000i"),
 }  # fmt: skip
 ADDRESSES_NOT_RANDOM = 0x0040000
 """ADDR_NO_RANDOMIZE of personality(2)."""
@@ -108,7 +109,8 @@ def shortened(study: Study, suite: str) -> Study:
     """Less of the same."""
     steps = [step for step in study.steps if step.label in SHORT[suite]]
     if suite != "exact":
-        steps = [structs.replace(step, parameters={**step.parameters, "conditions": 0}) for step in steps]
+        conditions = 2 if suite == "exact-scheduling" else 0
+        steps = [structs.replace(step, parameters={**step.parameters, "conditions": conditions}) for step in steps]
     return structs.replace(study, steps=steps)
 
 

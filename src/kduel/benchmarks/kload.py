@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
 from kduel.benchmarks.support.reading import Amount, Natural, read_json
+from kduel.benchmarks.support.varied import SWITCHES, Varied, VariedParameters, under_conditions
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details
 
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
 WALL = "From the start of all to the end of the last one's work."
@@ -60,7 +62,7 @@ class KloadOutput(Struct):
     pi: Amount | None = None
 
 
-class KloadParameters(Parameters, frozen=True):
+class KloadParameters(VariedParameters, frozen=True):
     """`iterations`: points of pi by brute force per process; `transfers`: blocks that each reads and writes."""
 
     kind: Literal["cpu", "io", "mixed"] = "cpu"
@@ -75,7 +77,7 @@ class KloadParameters(Parameters, frozen=True):
     deadline: Seconds = 600
 
 
-class Kload(Benchmark[KloadParameters]):
+class Kload(Varied[KloadParameters]):
     """The workload of the study of scheduling policies: many processes at once, each with a fixed amount of work, so
     that policies differ in nothing but the order in which the CPUs are given."""
 
@@ -83,7 +85,7 @@ class Kload(Benchmark[KloadParameters]):
     summary = (
         "10, 100, 1000 processes with fixed CPU, I/O or mixed work: wall, CPU time, switches, fairness (our kload)"
     )
-    programs = ("kload",)
+    programs = ("kload", "kvary")
     takes_policy = True
     needs_scratch = True
 
@@ -92,7 +94,9 @@ class Kload(Benchmark[KloadParameters]):
             parameters.kind, ()
         )
         plain = structs.replace(parameters, **{name: getattr(self.Parameters(), name) for name in unused})
-        return label_of("kload-{kind}-{processes}", plain, iterations="{}i", transfers="{}t", io="{}")
+        return label_of(
+            "kload-{kind}-{processes}", plain, iterations="{}i", transfers="{}t", io="{}", conditions="{}c"
+        )
 
     declared_metrics = (
         *with_aspect("scheduling", Metric("wall", "s", "lower", WALL)),
@@ -123,7 +127,7 @@ class Kload(Benchmark[KloadParameters]):
         return (
             "set --\n"
             "[ ! -f /sys/fs/cgroup/cgroup.controllers ] || set -- --cgroup /sys/fs/cgroup\n"
-            f'"$KDUEL_PROGRAMS/kload" {" ".join(words)} "$@"\n'
+            f'{under_conditions(p)}"$KDUEL_PROGRAMS/kload" {" ".join(words)} "$@"\n'
         )
 
     def seconds(self, parameters: KloadParameters) -> float:
@@ -136,10 +140,16 @@ class Kload(Benchmark[KloadParameters]):
         # Its own deadline ends it, with a message; a thousand deadline processes may need all of it.
         return 60.0 + float(parameters.deadline)
 
+    def metrics(self, parameters: KloadParameters) -> tuple[Metric, ...]:
+        return (*self.declared_metrics, *(SWITCHES if parameters.conditions else ()))
+
     def policy_tasks(self, parameters: KloadParameters) -> int | None:
         return int(parameters.processes)
 
-    def parse(self, raw: Raw, parameters: KloadParameters) -> dict[str, float]:
+    def details(self, raw: Raw, parameters: KloadParameters) -> Details:
+        return self.details_of_conditions(raw, parameters) if parameters.conditions else Details()
+
+    def parse_once(self, raw: Raw, parameters: KloadParameters) -> dict[str, float]:
         out = read_json(raw.stdout, KloadOutput, "kload's output")
         check_output(out, parameters)
         ends = sorted(row[1] for row in out.each.rows)

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number
 from kduel.benchmarks.support.reading import Amount, Natural, check_ascending, read_json
+from kduel.benchmarks.support.varied import SWITCHES, Varied, VariedParameters, under_conditions
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
 
@@ -54,7 +55,7 @@ class WakeupOutput(Struct):
     hog_points_per_s: Amount | None = None
 
 
-class WakeupParameters(Parameters, frozen=True):
+class WakeupParameters(VariedParameters, frozen=True):
     """`rate` and `requests` are for each worker; `work` is points of pi for each request."""
 
     workers: Workers = 2
@@ -64,19 +65,19 @@ class WakeupParameters(Parameters, frozen=True):
     hogs: Hogs = 0
 
 
-class Wakeup(Benchmark[WakeupParameters]):
+class Wakeup(Varied[WakeupParameters]):
     """It answers the same question as schbench, by a program of our own: a dispatcher above all others posts requests
     at planned times, whatever the answers do, so that a stall is noticed by every request that falls into it."""
 
     name = "wakeup"
     summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU load (KDuel's kwake)"
-    programs = ("kwake",)
+    programs = ("kwake", "kvary")
     takes_policy = True
 
     distributions = ("latency",)
 
     label_template = "wakeup-{workers}w"
-    label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs"}
+    label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs", "conditions": "{}c"}
 
     def metrics(self, parameters: WakeupParameters) -> tuple[Metric, ...]:
         p999 = Metric("latency-p99.9", "us", "lower", "999 of 1000 requests were begun no later.", "p999")
@@ -96,18 +97,19 @@ class Wakeup(Benchmark[WakeupParameters]):
                     "response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"
                 ),
             ),
+            *(SWITCHES if parameters.conditions else ()),
         )
 
     def script(self, parameters: WakeupParameters) -> str:
-        return kwake_command(parameters)
+        return under_conditions(parameters) + kwake_command(parameters)
 
     def seconds(self, parameters: WakeupParameters) -> float:
-        return 0.5 + float(parameters.requests) / float(parameters.rate)
+        return max(1, parameters.conditions) * (0.5 + float(parameters.requests) / float(parameters.rate))
 
     def policy_tasks(self, parameters: WakeupParameters) -> int | None:
         return int(parameters.workers)
 
-    def parse(self, raw: Raw, parameters: WakeupParameters) -> dict[str, float]:
+    def parse_once(self, raw: Raw, parameters: WakeupParameters) -> dict[str, float]:
         out = read_kwake(raw.stdout, parameters)
         found = {
             "latency-p50": microseconds(out.start_ns, "p50"),
@@ -120,6 +122,8 @@ class Wakeup(Benchmark[WakeupParameters]):
         return found
 
     def details(self, raw: Raw, parameters: WakeupParameters) -> Details:
+        if parameters.conditions:
+            return self.details_of_conditions(raw, parameters)
         return Details(
             distributions={"latency-p99": histogram_of(read_kwake(raw.stdout, parameters).start_ns, "us", 1e3)}
         )

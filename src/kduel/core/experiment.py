@@ -204,6 +204,10 @@ class Void(Struct, frozen=True, forbid_unknown_fields=True):
         return " ".join(said[: 2 if said[0].endswith(":") else 1])
 
 
+RESOLUTION = "resolution_ns"
+"""The fact of an exact machine below which it resolves no time."""
+
+
 class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """The machine of a run, as lock.json and the results have it."""
 
@@ -216,6 +220,12 @@ class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a reader must know of times measured there."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What the machine reports of itself: accelerator, versions, ...; the keys are those of its kind."""
+
+    @property
+    def resolution(self) -> float:
+        """Seconds below which it resolves no time; 0 where it says nothing of that."""
+        given = self.facts.get(RESOLUTION)
+        return given * 1e-9 if isinstance(given, int) else 0.0
 
 
 def check_alpha(alpha: float, called: str) -> None:

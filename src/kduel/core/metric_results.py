@@ -170,6 +170,8 @@ class MetricResult(Struct, kw_only=True):
     conditions: list[ConditionResult] = field(default_factory=list)
     """Counted metrics: each condition under which both contenders were counted. The interval is the range over them, and the
     effect is the median of their differences."""
+    resolution: float = 0.0
+    """Of the exact machine's clock, in the metric's unit: a difference that is not larger counts as none."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender: the values about which single measurements lie, the most frequent first."""
     machines: MachinesResult | None = None
@@ -216,8 +218,11 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def agreeing(self) -> list[ConditionResult]:
-        """The conditions under which the difference has the sign of the effect."""
-        return [one for one in self.conditions if one.difference * (self.effect or 0) > 0]
+        """The conditions under which the difference has the sign of the effect, and is resolved."""
+        effect = self.effect or 0
+        return [
+            one for one in self.conditions if one.difference * effect > 0 and abs(one.difference) > self.resolution
+        ]
 
     @property
     def word(self) -> str:

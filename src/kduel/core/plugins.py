@@ -32,9 +32,10 @@ def named_plugin(kind: str, what: str, name: str) -> Any:
 
 
 def argument_of(cls: type, generic: type) -> Any:
-    """The `S` of a class that is declared as `class cls(generic[S])`; None where it is declared otherwise."""
-    bases = vars(cls).get("__orig_bases__", ())
-    return next((get_args(base)[0] for base in bases if get_origin(base) is generic), None)
+    """The `S` of a class that is declared as `class cls(generic[S])`, or with a subclass of `generic` that leaves it open; None where
+    it is declared otherwise."""
+    bases = [base for base in vars(cls).get("__orig_bases__", ()) if issubclass(get_origin(base) or object, generic)]
+    return next((found for base in bases if not isinstance(found := get_args(base)[0], TypeVar)), None)
 
 
 def convert_table(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:

@@ -17,6 +17,9 @@ SMALLEST = 1e-150
 """Ratios of LARGEST to smaller positive values overflow, and squares of these are 0."""
 
 
+SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+"""Units of time."""
+
 REASON = f"a finite number from {SMALLEST:g} to {LARGEST:g} in size, or 0"
 """What is within reason, in words."""
 
@@ -130,6 +133,8 @@ class Samples(Struct, kw_only=True):
     beyond: dict[str, list[int]] = field(default_factory=dict)
     """By contender, the blocks in which the value lies beyond a histogram: it is missing because it is large. Of an effect of factors:
     in which a cell does that would raise this arm against the other."""
+    resolution: float = 0.0
+    """Of the machine's clock, in the metric's unit: a difference that is not larger is none."""
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)

@@ -75,6 +75,12 @@ VOID_CODES: tuple[VoidCode, ...] = (
         "Equal boots on an exact machine gave different results, so nothing of this contender was counted.",
         "Report QEMU's version and the message; another QEMU, or `cpus = 1`, may do.",
     ),
+    VoidCode(
+        "uneven-turns",
+        "On an exact machine with scheduling the CPUs did not have the same speed.",
+        "Report QEMU's version and the message: the kernel halted an idle CPU, or QEMU kept one waiting.",
+        whose="host",
+    ),
     VoidCode("wrong-machine", "The machine is not what was planned.", "The message names what differs: correct it."),
     VoidCode("setup-failed", "The setup lines of the trial failed.", "Read setup/stderr in the trial's directory."),
     VoidCode("peer-late", "The peer did not come up in time.", "Read peer/console.log; check the load of the host."),

@@ -193,6 +193,7 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         }
         if any(table.beyond for table in present)
         else {},
+        resolution=max(table.resolution for table in present),
         conditions=chain_field(lambda table: table.conditions, {})
         if any(table.conditions for table in present)
         else {},

@@ -30,6 +30,7 @@ from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
+from kduel.core.experiment import RESOLUTION
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
@@ -42,6 +43,7 @@ from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
+from kduel.machines.guests import turns
 from kduel.machines.guests.judged import QemuSettings
 from kduel.machines.guests.proofs import Proofs, check_not_killed
 from kduel.machines.qemu import QemuMachine
@@ -63,7 +65,14 @@ class IcountSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, k
 
     memory: Size = "512M"
     cpus: Annotated[int, Meta(ge=1, le=16)] = 1
-    """Above 1: the cache lines that move between so many CPUs are counted, in place of instructions."""
+    """Above 1: the cache lines that move between so many CPUs are counted, in place of instructions; or with `scheduling`
+    they all run at one speed."""
+    scheduling: bool = False
+    """True if all CPUs execute all the time, in turns, for what schedulers do on several CPUs."""
+    quantum: turns.Quantum = turns.QUANTUM
+    """With `scheduling`: instructions in a CPU's turn. What is shorter than a turn of each CPU is not resolved."""
+    online: Literal["ascending", "descending"] = "ascending"
+    """With `scheduling`: the order in which CPUs come online."""
     cpu: str = ""
     """QEMU's CPU model and what is left out of it; by default that of kduel.guest.processor."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
@@ -114,7 +123,7 @@ class IcountMachine(QemuMachine):
                         where,
                         QUIET,
                         "" if settings.layouts else STILL,
-                        APART if settings.cpus > 1 else "",
+                        turns.CMDLINE if settings.scheduling else APART if settings.cpus > 1 else "",
                         settings.cmdline,
                     ],
                 )
@@ -125,7 +134,7 @@ class IcountMachine(QemuMachine):
         super().__init__(inner, "tcg", root, bases, images, None, cache)
         self.pin = []
         self.max_wait_pct = None
-        self.timing_warning = ""
+        self.timing_warning = turns.warning(settings.cpus, settings.quantum) if settings.scheduling else ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
         self.cpu = settings.cpu or cpu_model(known_features())
@@ -135,7 +144,8 @@ class IcountMachine(QemuMachine):
         """True if user code and the kernel are counted apart."""
         self.facts = {
             "accelerator": "tcg",
-            "clock": "icount: one nanosecond of the guest is one instruction",
+            "clock": "icount: one nanosecond of the guest is one instruction"
+            + (f", of {settings.cpus} CPUs each executes one in {settings.cpus} ns" if settings.scheduling else ""),
             "qemu": qemu_version(),
             "cpus": settings.cpus,
             "cpu": self.cpu,
@@ -143,11 +153,15 @@ class IcountMachine(QemuMachine):
             "layouts": settings.layouts,
             "busybox": root.packages.get("busybox-static", ""),
         }
+        if settings.scheduling:
+            self.facts["scheduling"] = {"quantum": settings.quantum, "online": settings.online}
+            self.facts[RESOLUTION] = turns.resolution(settings.cpus, settings.quantum)
         if whole_root:
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         api = plugin_api(self.facts["qemu"])
-        self.plugin = programs.build_plugin("sharing" if settings.cpus > 1 else "counter", api=api, cache=cache)
-        """Counts in the marked regions, and reports every halt to the guard."""
+        plugin = "turns" if settings.scheduling else "sharing" if settings.cpus > 1 else "counter"
+        self.plugin = programs.build_plugin(plugin, api=api, cache=cache)
+        """Counts in the marked regions, or gives the CPUs their turns, and reports every halt to the guard."""
         self.guard = programs.build_plugin("guard", api=api, cache=cache)
         self._slots = threading.BoundedSemaphore(self.parallel)
 
@@ -174,6 +188,7 @@ class IcountMachine(QemuMachine):
             self.bases[trial.arm.kernel.parts].archive.parent.name,
             str(self.settings.memory),
             *([self.settings.cpus] if self.settings.cpus > 1 else []),
+            *([self.icount.quantum, self.icount.online] if self.icount.scheduling else []),
             self.plugin.parent.name,
             self.guard.parent.name,
             trial.script,
@@ -196,11 +211,17 @@ class IcountMachine(QemuMachine):
 
     def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: str) -> Outcome:
         """Boot as `boot` does, without waiting for a turn."""
+        if self.icount.scheduling:
+            online = turns.bring_online(self.settings.cpus, descending=self.icount.online == "descending")
+            trial = structs.replace(trial, script=online + trial.script)
         head = self.boot_files(trial)
         notes = {"/kduel/symbols": symbols}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
             notes[GUEST_FILE] = count
-        if self.settings.cpus > 1:
+        if self.icount.scheduling:
+            counting += f",out={SPENT},quantum={self.icount.quantum}"
+            writes = {**writes, SPENT: trial.into / turns.TURNS}
+        elif self.settings.cpus > 1:
             counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
             writes = {**writes, LINES: trial.into / SHARED_LINES}
         else:
@@ -226,7 +247,12 @@ class IcountMachine(QemuMachine):
                 raised=self.raised,
                 own_time=True,
             )
-        return self.judge(trial, done)
+        outcome = self.judge(trial, done)
+        if self.icount.scheduling and not outcome.void:
+            file = trial.into / turns.TURNS
+            if why := turns.why_uneven(file, self.settings.cpus, self.icount.quantum):
+                return structs.replace(outcome, void=turns.UNEVEN, message=f"The CPUs did not have one speed: {why}.")
+        return outcome
 
     def fixed_options(self, block: int) -> list[str]:
         """QEMU's arguments that take the host's time and entropy out of the guest."""
@@ -323,11 +349,26 @@ class Icount(MachineKind[IcountSettings]):
             raise InputError(
                 f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
+        if settings.scheduling and settings.cpus < 2:
+            raise InputError("machine icount: scheduling takes two CPUs at least", "Give cpus = 2 to 16.")
+        if settings.scheduling and settings.layouts:
+            raise InputError(
+                "machine icount: scheduling has no layouts: with random addresses boots of several CPUs are not tried",
+                "Leave one of both out.",
+            )
+        for name in ("quantum", "online"):
+            if name in table and not settings.scheduling:
+                raise InputError(
+                    f"machine icount: {name} belongs to scheduling", "Give scheduling = true, or leave it out."
+                )
         return settings
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
         """The boot is counted from a fixed address; several CPUs share lines, and their clock counts the instructions of all."""
         several = settings.get("cpus", 1) != 1
+        if settings.get("scheduling"):
+            alone = (BOOT.name, KBENCH.name, REQUEST.name, SHARING.name)
+            return "with scheduling = true nothing is counted but time" if benchmark in alone else ""
         if benchmark == SHARING.name and not several:
             return "the cache lines that CPUs share take two CPUs at least: --machine icount:cpus=2, or cpus = 2 in [machine]"
         if several and benchmark in (BOOT.name, KBENCH.name, REQUEST.name, TOUCHING.name):

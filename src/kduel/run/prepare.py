@@ -203,7 +203,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     check_unit(study, machine.reboots)
     study = with_turns(study, choose_turns(study, machine, len(arms), progress))
-    if chosen.kind.counts and has_timings(prepared):
+    if chosen.kind.counts and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]
     if machine.behaviour_only:

@@ -15,7 +15,7 @@ from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.output import BeyondHistogramError
 from kduel.core.experiment import Metric, Step
 from kduel.core.host import OTHER_WORK
-from kduel.core.samples import Details, Samples, StepResult, within_reason
+from kduel.core.samples import SECONDS, Details, Samples, StepResult, within_reason
 from kduel.core.slices import ALL, SliceValue, interleave, plain_mean, reduce_slices, slice_label
 from kduel.core.turns import StepTurns
 from kduel.core.untrusted import MalformedError, decode, read
@@ -205,6 +205,7 @@ class Collector:
 
     def __init__(self, run: RunDir, lock: Lock, prepared: PreparedSteps | None = None) -> None:
         self.run = run
+        self.resolution = lock.machine.resolution
         self.names = [contender.name for contender in lock.contenders]
         if prepared is None:
             check_steps(lock, run.path / "lock.json")
@@ -274,6 +275,7 @@ class Collector:
                         machines=machines,
                         beyond=self.find_beyond(index, metric, chosen),
                         turns=self.find_turns(index, chosen),
+                        resolution=self.resolution / SECONDS[metric.unit] if metric.unit in SECONDS else 0.0,
                         **self.detail_fields(index, metric.name, chosen),
                     )
                 )

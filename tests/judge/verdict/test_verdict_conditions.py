@@ -145,3 +145,23 @@ def test_an_import_of_constant_values_has_the_change_in_per_cent() -> None:
     )
     (result,) = judge_unpaired([one], Rule.of_edition(2))
     assert (result.scale, result.effect_pct, result.ci_low_pct, result.ci_high_pct) == ("exact", 5.0, 5.0, 5.0)
+
+
+def latencies(before: list[float], after: list[float], resolution: float) -> MetricResult:
+    made = table(before, after)
+    made.metric, made.resolution = Metric("latency-p99", "us", "lower", statistic="p99"), resolution
+    (result,) = judge([made], Rule.of_edition(2, max_blocks=3), exact=True)
+    return result
+
+
+def test_a_difference_that_the_machine_does_not_resolve_is_none() -> None:
+    before, after = [60.0, 61, 62, 63, 64], [99.0, 100, 101, 102, 104]
+    assert latencies(before, after, 0).verdict == "slower"
+    within = latencies(before, after, 40)
+    assert within.verdict == "equal" and "resolution of 40 us: 62 and 101." in within.told
+
+
+def test_conditions_under_which_nothing_is_resolved_do_not_agree() -> None:
+    result = latencies([60.0, 61, 62, 63, 64], [600.0, 100, 700, 800, 900], 40)
+    assert result.word == "depends" and len(result.agreeing) == 4
+    assert "in 4 of 5" in result.told and "c1 (+39)" in result.told

@@ -99,7 +99,9 @@ def ready_made() -> list[ProgramRecipe]:
     """All that `built` holds."""
     programs = [recipe(name, architecture) for architecture in READY_MADE for name in program_names()]
     plugins = [
-        plugin_recipe(name, api=api, host=READY_MADE[0]) for name in ("counter", "sharing", "guard") for api in APIS
+        plugin_recipe(name, api=api, host=READY_MADE[0])
+        for name in ("counter", "sharing", "turns", "guard")
+        for api in APIS
     ]
     return [*programs, *plugins]
 
@@ -113,7 +115,7 @@ def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
 
 
 def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
-    """The shared object NAME for this host's QEMU: the plug-in `counter` or `sharing`, for a version of QEMU's plug-in interface (1 or
+    """The shared object NAME for this host's QEMU: the plug-in `counter`, `sharing` or `turns`, for a version of QEMU's plug-in interface (1 or
     3), or `guard`, which is preloaded and does not depend on the interface.
 
     Raises InputError for a name that there is not, HostError where it has to be compiled and cannot.

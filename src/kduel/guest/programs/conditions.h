@@ -8,10 +8,9 @@
 #define KDUEL_CONDITIONS_H
 
 #include "calls.h"
+#include "drawn.h"
 
-#include <sys/resource.h>
-
-enum { PHASE_MAX = 4000000, ENVIRONMENT_MAX = 4000, LAYOUT_MAX = 1 << 18, HELD_MAX = 256, TIMES = 5 };
+enum { PHASE_MAX = 4000000, HELD_MAX = 256, TIMES = 5 };
 
 struct condition {
     uint64_t seed;
@@ -23,14 +22,6 @@ struct condition {
     long held;        /* pages that another process holds: which pages the kernel has left */
     unsigned before;  /* which operation was carried out before in the process; 0: none */
 };
-
-/* splitmix64 (Steele, Lea and Flood, 2014): the n-th number of a seed. */
-static uint64_t drawn(uint64_t seed, uint64_t n) {
-    uint64_t x = seed + (n + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 static struct condition condition_of(uint64_t seed, unsigned number, unsigned befores) {
     struct condition c = {.seed = seed, .number = number, .times = 1};
@@ -86,18 +77,7 @@ static inline void enter_situation(const char *name) {
 }
 
 /* What a process must have from its beginning. */
-static void dress_process(const struct condition *c) {
-    static char padding[ENVIRONMENT_MAX + 1];
-    struct rlimit limit;
-    memset(padding, 'x', (size_t)c->environment);
-    if (c->environment) setenv("KBENCH_PADDING", padding, 1);
-    if (!c->layout) return;
-    /* The kernel leaves at least 128 MiB for the stack, and mappings begin below. */
-    getrlimit(RLIMIT_STACK, &limit);
-    limit.rlim_cur = ((rlim_t)128 << 20) + (rlim_t)c->layout * 4096;
-    if (limit.rlim_max < limit.rlim_cur) limit.rlim_cur = limit.rlim_max;
-    need(setrlimit(RLIMIT_STACK, &limit), "setrlimit");
-}
+static void dress_process(const struct condition *c) { need(move_addresses(c->environment, c->layout), "setrlimit"); }
 
 static char *hold(long pages) {
     if (!pages) return NULL;

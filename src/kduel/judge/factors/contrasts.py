@@ -220,6 +220,7 @@ def effect_table(
         blocks=table.blocks,
         values={name: as_list(arm) for name, arm in zip(names, found, strict=True)},
         conditions=arm_conditions(cells, dict(zip(names, shown, strict=True))) if exact else {},
+        resolution=table.resolution,
         machines=table.machines,
         order={
             name: [

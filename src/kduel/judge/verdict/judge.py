@@ -179,6 +179,7 @@ def assess_exact(c: Comparison) -> Assessment:
     before = np.array([one.baseline for one in conditions]) if conditions else c.pairs[0]
     after = np.array([one.contender for one in conditions]) if conditions else c.pairs[1]
     gaps = differences(before, after)
+    gaps[np.abs(gaps) <= c.table.resolution] = 0.0
     low, high = float(gaps.min()), float(gaps.max())
     side = int(classify(low, high, margin("exact", c.rule), c.n, fewest=1, equivalent_from=1))
     called = verdict("exact", side, c.table.metric.better)

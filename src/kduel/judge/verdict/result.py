@@ -117,6 +117,7 @@ def build(
         baseline_median=float(np.median(before)) if before.size else None,
         median=float(np.median(after)) if after.size else None,
         scale=finding.scale,
+        resolution=table.resolution,
         effect_pct=effect if ratio else None,
         ci_low_pct=low if ratio else None,
         ci_high_pct=high if ratio else None,

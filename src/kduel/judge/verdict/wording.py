@@ -137,6 +137,9 @@ def equivalent_text(result: MetricResult, rule: Rule, each: str = "boots") -> st
 
 def equal_sentences(result: MetricResult) -> list[str]:
     """For values that are the same."""
+    if result.resolution and result.mean != result.baseline_mean:
+        values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
+        return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}: {values}."]
     if result.sd:
         return ["Equal: in each block both contenders gave the same value."]
     said = f"Equal: {amount(result.mean)} {result.unit} with both"

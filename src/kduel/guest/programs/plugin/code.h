@@ -5,6 +5,7 @@
 #include "tables.h"
 
 static bool is_halt_x86(const uint8_t *b, size_t size) { return size == 1 && b[0] == 0xf4; }
+static inline bool is_pause_x86(const uint8_t *b, size_t size) { return size == 2 && b[0] == 0xf3 && b[1] == 0x90; }
 
 /* movs, cmps, stos, lods or scas behind a rep prefix. */
 static inline bool is_repetition_x86(const uint8_t *b, size_t size) {
@@ -28,7 +29,7 @@ static inline int marker_aarch64(const uint8_t *b, size_t size) { /* hint #42 to
 }
 
 enum { OTHER, CALL, RETURN, INTERRUPT_RETURN };
-static int kind_x86(const uint8_t *b, size_t size) {
+static inline int kind_x86(const uint8_t *b, size_t size) {
     size_t i = 0;
     while (i < size && (b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x66 || b[i] == 0x2e || b[i] == 0x3e ||
                         b[i] == 0x64 || b[i] == 0x65 || (b[i] & 0xf0) == 0x40))

@@ -11,11 +11,15 @@
  * is when it releases QEMU's big lock or waits on it, the main thread does not leave ppoll; and it is not halted while
  * the main thread is outside of ppoll. Nobody waits longer than LONGEST: a thread that waits for the other in
  * another way is let go, and the slip is possible again, no more.
+ *
+ * It also keeps a vCPU's turn from ending at PAUSE, where the plug-in `turns` says that the turn is not over: QEMU leaves the
+ * loop in which it executes the vCPU by a long jump, and is sent back into that loop.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -24,6 +28,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 enum { LONGEST_MS = 200 };
+typedef void (*jump)(struct __jmp_buf_tag *, int) __attribute__((noreturn));
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool has_turn;
@@ -97,4 +102,33 @@ EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
     find();
     if (!is_main_thread()) give_turn();
     return real_timedwait(condition, mutex, until);
+}
+
+static _Thread_local void *pausing;
+
+/* Called in the vCPU's thread, before it executes PAUSE; the vCPU is to go on. */
+EXPORT void kduel_guard_pausing(void *vcpu) { pausing = vcpu; }
+
+static void jump_unless_pausing(const char *name, jump *real, struct __jmp_buf_tag *to, int value) {
+    static void (*go_on)(void *);
+    void *vcpu = pausing;
+    if (!*real) *real = (jump)next(name);
+    if (vcpu) {
+        pausing = NULL;
+        if (!go_on) go_on = dlsym(RTLD_DEFAULT, "cpu_loop_exit_noexc");
+        go_on(vcpu);
+    }
+    (*real)(to, value);
+}
+
+EXPORT void __longjmp_chk(struct __jmp_buf_tag *to, int value) {
+    static jump real;
+    jump_unless_pausing("__longjmp_chk", &real, to, value);
+    __builtin_unreachable();
+}
+
+EXPORT void siglongjmp(sigjmp_buf to, int value) {
+    static jump real;
+    jump_unless_pausing("siglongjmp", &real, to, value);
+    __builtin_unreachable();
 }

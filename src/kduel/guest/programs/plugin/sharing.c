@@ -12,16 +12,12 @@
  * A guest program selects a region by as many SELECT markers; caches are empty then. Operations lie between BEGIN and END; those
  * before the next SELECT warm up, those from there to RESET are counted.
  *
- * The vCPUs take turns in one thread of QEMU (icount). Two things of QEMU's own are needed, which it exports unless it was built
- * otherwise: which vCPU runs (QEMU 9 and 10 pass callbacks the number of the vCPU that translated the code), and ending a vCPU's
- * turn (before 8.1 one that neither halts nor pauses has all the time that there is).
+ * The vCPUs take turns in one thread of QEMU: vcpus.h.
  */
 #include "code.h"
+#include "vcpus.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
-enum { CPUS = 16, TURN = 20000 /* blocks that a vCPU executes before it is another's turn */, PAGE = 4096 };
+enum { TURN = 20000 /* blocks that a vCPU executes before it is another's turn */, PAGE = 4096 };
 
 struct insn {
     uint64_t pc;
@@ -61,7 +57,6 @@ static const char *snapshot_path;
 static uint64_t memory_bytes;
 static uint32_t details_region;
 static bool linear, details_done;
-static int vcpus;
 static struct cache_line *table[TABLE];
 static struct site *sites[TABLE];
 static struct counts *counted_operations;
@@ -71,35 +66,9 @@ static uint32_t selected, operation_number, first_counted; /* `first_counted`: 0
 static int operating = -1;                                 /* the vCPU that is in an operation */
 static struct place calls[CPUS];
 static bool called[CPUS];
-static void (*guard_halt)(void);
-
-static void *(*get_cpu)(int);
-static void (*end_turn)(void *);
 static void (*read_memory)(uint64_t, void *, uint64_t, bool);
 
-/* Who runs */
-
-/* Of this thread, in which all vCPUs run. */
-static inline void *running(void) {
-    static void **here;
-    if (!here) here = need(dlsym(RTLD_DEFAULT, "current_cpu"));
-    return *here;
-}
-static inline int running_number(void) {
-    static void *known[CPUS], *last;
-    static int number;
-    void *now = running();
-    if (now == last) return number;
-    for (int i = 0; i < vcpus; i++) {
-        if (!known[i]) known[i] = get_cpu(i);
-        if (known[i] == now) {
-            last = now;
-            return number = i;
-        }
-    }
-    fprintf(stderr, "kduel sharing: a vCPU runs that QEMU does not list\n");
-    abort();
-}
+/* Turns */
 
 static void on_turn_block(unsigned vcpu, void *data) {
     static void *last;
@@ -367,12 +336,6 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     }
 }
 
-/* What QEMU exports, or says so. */
-static void *exported(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found) fprintf(stderr, "kduel sharing: this QEMU does not export %s, which several exact vCPUs take\n", name);
-    return found;
-}
 static void on_exit_(qemu_plugin_id_t id, void *data) {
     (void)id, (void)data;
     if (fclose(out)) abort();
@@ -387,14 +350,11 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         else if (!strncmp(words[i], "details=", 8)) details_region = (uint32_t)strtoul(words[i] + 8, NULL, 0);
         else if (!strcmp(words[i], "linear=on")) linear = true;
     }
-    vcpus = info->system.smp_vcpus;
-    guard_halt = (void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "kduel_guard_halt");
-    get_cpu = (void *(*)(int))(uintptr_t)exported("qemu_get_cpu");
-    end_turn = (void (*)(void *))(uintptr_t)exported("cpu_exit");
+    if (!find_vcpus(info)) return 1;
     if (snapshot_path) read_memory = (void (*)(uint64_t, void *, uint64_t, bool))(uintptr_t)exported("cpu_physical_memory_rw");
-    if (!get_cpu || !end_turn || (snapshot_path && !read_memory) || !exported("current_cpu")) return 1;
-    if (!path || !info->system_emulation || vcpus < 2 || vcpus > CPUS || strcmp(info->target_name, "x86_64")) {
-        fprintf(stderr, "kduel sharing: needs a file to write, and a whole machine of x86_64 with 2 to %d vCPUs\n", CPUS);
+    if (snapshot_path && !read_memory) return 1;
+    if (!path) {
+        fprintf(stderr, "kduel sharing: needs a file to write\n");
         return 1;
     }
     if (!(out = fopen(path, "w"))) {

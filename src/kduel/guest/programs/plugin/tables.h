@@ -115,7 +115,7 @@ static void *need(void *memory) {
     }
     return memory;
 }
-static void *fresh(size_t size) { return need(calloc(1, size)); }
+static inline void *fresh(size_t size) { return need(calloc(1, size)); }
 static inline uint64_t mix(uint64_t a, uint64_t b) {
     uint64_t x = (a ^ (b * 0x9e3779b97f4a7c15u)) * 0xbf58476d1ce4e5b9u;
     return x ^ (x >> 29);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kduel.core.format import amount
+from kduel.core.samples import SECONDS
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Finding
 
@@ -15,7 +16,6 @@ STEADY = 0.005
 FEWEST = 3
 ROUND_SECONDS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 600, 900, 1800, 3600)
 """Durations that people configure, some times a number of CPUs."""
-SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def fixed_by_harness(case: Case) -> Iterator[str]:

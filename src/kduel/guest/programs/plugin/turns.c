@@ -1,0 +1,142 @@
+/* A QEMU plug-in that gives all vCPUs the same speed: each executes a turn of so many instructions, one after the other.
+ *
+ * Arguments: out=FILE (a line of JSON when QEMU ends: what each vCPU executed), quantum=N (instructions in a turn).
+ *
+ * With QEMU's instruction-counting clock time is the sum of what all vCPUs execute. Where none of them halts (the guest's
+ * idle=poll) and each executes as much as the others, it goes by evenly: of N vCPUs each executes one instruction in N
+ * nanoseconds. QEMU itself ends turns early where a timer is set or due, or passes over a vCPU, and a turn may be a block of
+ * code too long: all that is made up for in the vCPU's next turn. A turn also ends at PAUSE, which an idle or spinning vCPU
+ * executes all the time: preloaded, the guard has QEMU go on with the same vCPU instead (guard.c).
+ *
+ * A guest program that selects a region (SELECT markers) has turns half as long by each, until RESET: how fine turns are must
+ * not matter.
+ *
+ * What a vCPU is behind by more than LAG turns is lost: then its speed was another one. The count begins when the last vCPU
+ * comes online, and ends when the first one halts (the guest switches off).
+ */
+#include "code.h"
+#include "vcpus.h"
+
+enum { LAG = 16, MORE = 3, SWITCHING_OFF = 50000000 /* instructions that a guest may take once the first vCPU has halted */ };
+
+static const char *out_path;
+static int64_t quantum = 10000, turn; /* instructions */
+static int64_t left[CPUS];            /* of this turn, or beyond what the last one had */
+static bool online[CPUS], halted;
+static int at, coming; /* the vCPU whose turn it is; how many have executed the kernel, not only the firmware */
+static uint64_t executed[CPUS], turns[CPUS], lost, passed_over, after;
+static int64_t longest;
+static void (*keep_turn)(void *);
+
+static void grant(int cpu, bool counts) {
+    left[cpu] += turn;
+    if (left[cpu] <= LAG * turn) return;
+    if (counts) lost += (uint64_t)(left[cpu] - LAG * turn);
+    left[cpu] = LAG * turn;
+}
+
+/* Where a timer is due, QEMU begins with the first vCPU again: those that it passed over get their turn later. */
+static void begin_turn(int cpu) {
+    bool counts = coming == vcpus && !halted;
+    for (int next = (at + 1) % vcpus; next != cpu; next = (next + 1) % vcpus) {
+        grant(next, counts);
+        passed_over += counts;
+    }
+    grant(cpu, counts);
+    turns[cpu] += counts;
+    at = cpu;
+}
+
+static void on_block(unsigned vcpu, void *data) {
+    static void *last;
+    static int ended;
+    int64_t insns = (int64_t)((uintptr_t)data >> 1);
+    (void)vcpu;
+    /* After the end of a turn QEMU may execute a block or two more; if it is more, it has come round to the same vCPU. */
+    if (last != running() || ended > MORE) last = running(), ended = 0, begin_turn(running_number());
+    if ((uintptr_t)data & 1 && !online[at]) {
+        online[at] = true, coming++;
+        memset(left, 0, sizeof left);
+        left[at] = turn;
+    }
+    left[at] -= insns;
+    if (halted) after += (uint64_t)insns;
+    else if (coming == vcpus) executed[at] += (uint64_t)insns;
+    if (left[at] > 0) return;
+    if (-left[at] > longest) longest = -left[at];
+    /* Once: QEMU 7.2 loses the vCPU's flags where it is to leave several blocks in a row (a kernel's oops shows it). */
+    if (!ended++) end_turn(last);
+}
+
+static void on_pause(unsigned vcpu, void *data) {
+    (void)vcpu, (void)data;
+    if (left[at] > 0) keep_turn(running());
+}
+
+static void on_halting(unsigned vcpu, void *data) {
+    (void)vcpu, (void)data;
+    left[at] = 0;
+    if (coming == vcpus) halted = true;
+    if (guard_halt) guard_halt();
+}
+
+static void on_region_marker(unsigned vcpu, void *data) {
+    int what = (int)(intptr_t)data;
+    (void)vcpu;
+    if (what == SELECT && turn > 1) turn /= 2;
+    if (what == RESET) turn = quantum;
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    size_t insns = qemu_plugin_tb_n_insns(tb);
+    bool kernel = qemu_plugin_tb_vaddr(tb) >> 63;
+    (void)id;
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, (void *)(uintptr_t)(insns << 1 | kernel));
+    for (size_t i = 0; i < insns; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        uint8_t code[INSN_MAX];
+        size_t size = bytes_of(insn, code, sizeof code);
+        int marker = kernel ? NO_MARKER : marker_x86(code, size);
+        if (marker == SELECT || marker == RESET)
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, on_region_marker, NO_REGISTERS, (void *)(intptr_t)marker);
+        if (is_halt_x86(code, size)) qemu_plugin_register_vcpu_insn_exec_cb(insn, on_halting, NO_REGISTERS, NULL);
+        if (is_pause_x86(code, size)) qemu_plugin_register_vcpu_insn_exec_cb(insn, on_pause, NO_REGISTERS, NULL);
+    }
+}
+
+static void on_exit_(qemu_plugin_id_t id, void *data) {
+    FILE *out = fopen(out_path, "w");
+    (void)id, (void)data;
+    if (out) {
+        fprintf(out, "{\"quantum\":%lld,\"lost\":%llu,\"passed_over\":%llu,\"over\":%lld,\"polls\":%s,\"cpus\":[",
+                (long long)quantum, (unsigned long long)lost, (unsigned long long)passed_over, (long long)longest,
+                after < SWITCHING_OFF ? "true" : "false");
+        for (int i = 0; i < vcpus; i++)
+            fprintf(out, "%s[%llu,%llu]", i ? "," : "", (unsigned long long)turns[i], (unsigned long long)executed[i]);
+        fputs("]}\n", out);
+    }
+    if (!out || fclose(out)) {
+        perror(out_path);
+        abort();
+    }
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **words) {
+    for (int i = 0; i < count; i++) {
+        if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
+        else if (!strncmp(words[i], "quantum=", 8)) quantum = strtoll(words[i] + 8, NULL, 0);
+    }
+    if (!find_vcpus(info)) return 1;
+    keep_turn = (void (*)(void *))(uintptr_t)dlsym(RTLD_DEFAULT, "kduel_guard_pausing");
+    if (!keep_turn) fprintf(stderr, "kduel turns: needs the guard, preloaded\n");
+    if (!keep_turn || !exported("cpu_loop_exit_noexc")) return 1;
+    if (!out_path || quantum < 1) {
+        fprintf(stderr, "kduel turns: needs a file to write, and a turn of one instruction at least\n");
+        return 1;
+    }
+    turn = quantum;
+    (void)counter_now, (void)count_executions, (void)counter_new;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
+    return 0;
+}

@@ -1,0 +1,89 @@
+"""Several exact CPUs of one speed: their turns, how they come online, and whether each got what it should (plug-in `turns`).
+
+An idle CPU polls, so that all CPUs execute all the time, in turns of so many instructions: of N CPUs each executes one
+instruction in N nanoseconds of the guest.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kduel.benchmarks.support.reading import Natural
+from kduel.core.text import plural
+
+QUANTUM = 10_000
+TURNS = "turns.json"
+"""The trial's file with what each CPU executed."""
+CMDLINE = "idle=poll maxcpus=1"
+"""An idle CPU polls; with one CPU online the boot takes no longer than an ordinary one."""
+UNEVEN = "uneven-turns"
+"""Code of a void trial in which CPUs did not have the same speed."""
+LAG = 16
+"""Turns that a CPU may be behind, as the plug-in has it."""
+WARNING = (
+    "Times are virtual: {cpus} CPUs of one constant speed, each of which executes one instruction in {cpus} ns, in turns of "
+    "{quantum:,} instructions. They show what the scheduler decides, not the speed of hardware: there are no caches, no threads "
+    "that slow each other down, no sleep states, and interrupts between CPUs arrive at the next turn. Differences of less than "
+    "{resolution} us are not resolved."
+)
+
+Quantum = Annotated[int, Meta(ge=1000, le=1_000_000)]
+
+
+class Turns(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the plug-in writes: from when the last CPU came online to when the first one halted."""
+
+    quantum: Natural
+    lost: Natural
+    """Instructions that CPUs did not get, and cannot catch up with."""
+    passed_over: Natural
+    """Turns that QEMU did not give to the CPU whose turn it was; it got them later."""
+    over: Natural
+    """The most by which a turn was too long: one block of code."""
+    polls: bool
+    """True if no CPU halted before the guest switched itself off."""
+    cpus: list[tuple[Natural, Natural]]
+    """Turns and instructions of each."""
+
+
+def bring_online(cpus: int, *, descending: bool) -> str:
+    """Shell lines before the trial's script: all CPUs online, in one order or the other, and the kernel's statistics of
+    scheduling switched on."""
+    order = range(1, cpus)
+    numbers = " ".join(map(str, reversed(order) if descending else order))
+    return (
+        f"for cpu in {numbers}; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done\n"
+        "[ ! -e /proc/sys/kernel/sched_schedstats ] || echo 1 >/proc/sys/kernel/sched_schedstats\n"
+    )
+
+
+def warning(cpus: int, quantum: int) -> str:
+    """Sentences on what times of such a machine are."""
+    return WARNING.format(cpus=cpus, quantum=quantum, resolution=f"{resolution(cpus, quantum) / 1000:,g}")
+
+
+def resolution(cpus: int, quantum: int) -> int:
+    """Nanoseconds in which each CPU has its turn: what is shorter is not resolved."""
+    return cpus * quantum
+
+
+def why_uneven(file: Path, cpus: int, quantum: int) -> str:
+    """Reason why the CPUs of a trial did not have the same speed; empty where they had."""
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=Turns)
+    except (OSError, msgspec.DecodeError) as error:
+        return f"the plug-in left no account of turns ({error})"
+    executed = [each for _, each in found.cpus]
+    if len(executed) != cpus or found.quantum != quantum or not all(executed):
+        return f"not all of {plural(cpus, 'CPU')} came online"
+    if not found.polls:
+        return "an idle CPU halted: the kernel does not poll"
+    if found.lost:
+        return f"CPUs lost {found.lost:,} instructions"
+    if max(executed) - min(executed) > (LAG + 1) * quantum + found.over:
+        return f"the CPUs executed {min(executed):,} to {max(executed):,} instructions"
+    return ""

@@ -1,0 +1,79 @@
+"""Exact CPUs of one speed without a guest: what is refused, and when a trial's turns were uneven."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kduel.core.errors import InputError
+from kduel.machines import machine_kind
+from kduel.machines.guests import turns
+
+EVEN: dict[str, Any] = {
+    "quantum": 10_000,
+    "lost": 0,
+    "passed_over": 383,
+    "over": 538,
+    "polls": True,
+    "cpus": [[24465, 244650002], [24356, 244640522], [24197, 244640000], [24457, 244650002]],
+}
+"""As the plug-in wrote it of a trial with four CPUs."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"scheduling": True}, "two CPUs"),
+        ({"scheduling": True, "cpus": 4, "layouts": 3}, "layouts"),
+        ({"cpus": 4, "quantum": 5000}, "quantum belongs to scheduling"),
+        ({"cpus": 4, "online": "descending"}, "online belongs to scheduling"),
+        ({"scheduling": True, "cpus": 4, "quantum": 10}, "quantum"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        machine_kind("icount").read_settings(settings)
+
+
+def test_with_scheduling_nothing_is_counted_per_operation() -> None:
+    never = machine_kind("icount").never
+    for benchmark in ("sharing", "kbench", "boot-instructions"):
+        assert never({"cpus": 4, "scheduling": True}, benchmark)
+    assert not never({"cpus": 4, "scheduling": True}, "wakeup")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"lost": 1}, "lost 1 instructions"),
+        ({"polls": False}, "does not poll"),
+        ({"cpus": [[24465, 244650002], [24356, 244640522], [24197, 0], [24457, 244650002]]}, "not all of 4 CPUs"),
+        (
+            {"cpus": [[24465, 244650002], [24356, 244640522], [24197, 244400000], [24457, 244650002]]},
+            "244,400,000 to",
+        ),
+        ({"quantum": 5000}, "not all of"),
+        ({"more": 1}, "no account of turns"),
+    ],
+)
+def test_uneven_turns_are_found(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    (tmp_path / turns.TURNS).write_text(json.dumps(EVEN | change))
+    why = turns.why_uneven(tmp_path / turns.TURNS, 4, 10_000)
+    assert said in why if said else not why
+
+
+def test_without_an_account_nothing_is_believed(tmp_path: Path) -> None:
+    assert "no account" in turns.why_uneven(tmp_path / turns.TURNS, 4, 10_000)
+
+
+def test_cpus_come_online_in_the_order_that_was_asked_for() -> None:
+    assert "for cpu in 1 2 3;" in turns.bring_online(4, descending=False)
+    assert "for cpu in 3 2 1;" in turns.bring_online(4, descending=True)
+
+
+def test_the_plug_in_is_named_by_what_it_needs() -> None:
+    assert turns.resolution(4, 10_000) == 40_000 and "40 us" in turns.warning(4, 10_000)

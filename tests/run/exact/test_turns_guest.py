@@ -1,0 +1,54 @@
+"""Exact CPUs of one speed in real guests: the same speed alone and together, the same trial every time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from counting import ready_of, trial_of
+
+from kduel.machines.guests.turns import TURNS
+from kduel.run.exact.measure import exact_machine
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+
+STUDY = """
+[study]
+name = "turns-test"
+[machine]
+kind = "icount"
+cpus = 2
+scheduling = true
+[settle]
+mode = "fixed"
+seconds = 0.1
+[blocks]
+fixed = 1
+[[benchmark]]
+use = "kload"
+processes = [1, 2]
+iterations = 40_000
+primary = ["wall"]
+[[contender]]
+kernel = "debian:6.12-cloud"
+[[contender]]
+kernel = "debian:6.12-cloud"
+name = "again"
+"""
+
+
+def test_a_cpu_is_as_fast_alone_as_beside_others(tmp_path: Path) -> None:
+    """Where an idle CPU gives its turns away, a process alone takes half of the time. A second boot proves the trial."""
+    ready = ready_of(STUDY)
+    outcome = exact_machine(ready).boot(trial_of(ready, tmp_path / "trial", deadline=900))
+    assert not outcome.void, outcome.message
+    assert "bit for bit" in outcome.facts["proof"]
+    alone, both = (
+        json.loads((tmp_path / "trial" / step / "stdout").read_text())["each"]["rows"]
+        for step in ("01-kload-cpu-1-40000i", "02-kload-cpu-2-40000i")
+    )
+    (one,), (first, second) = ([end - start for start, end, *_ in rows] for rows in (alone, both))
+    assert abs(first - one) < 0.1 * one and abs(second - one) < 0.1 * one
+    cpus = json.loads((tmp_path / "trial" / TURNS).read_text())["cpus"]
+    assert len(cpus) == 2 and abs(cpus[0][1] - cpus[1][1]) < 40_000 < cpus[0][1] / 1000
