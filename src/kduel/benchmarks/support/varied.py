@@ -34,7 +34,7 @@ class VariedParameters(Parameters, frozen=True):
 
 
 class VariedCondition(Struct, frozen=True):
-    """What kvary drew. Number 0 changes nothing."""
+    """A condition as kvary drew it. Number 0 changes nothing."""
 
     kvary: Natural
     phase: Natural
@@ -42,7 +42,7 @@ class VariedCondition(Struct, frozen=True):
     cpu: Natural
     """On which it starts."""
     halvings: Natural
-    """How often the machine's turns are halved."""
+    """Number of times that the machine's turns are halved."""
     environment: Natural
     layout: Natural
 

@@ -35,7 +35,7 @@ Quantum = Annotated[int, Meta(ge=1000, le=1_000_000)]
 
 
 class Turns(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the plug-in writes: from when the last CPU came online to when the first one halted."""
+    """Account of the plug-in, from when the last CPU came online to when the first one halted."""
 
     quantum: Natural
     lost: Natural
