@@ -10,7 +10,7 @@ from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
 from kduel.benchmarks.support.reading import Amount, Natural, read_json
-from kduel.benchmarks.support.varied import SWITCHES, Varied, VariedParameters, under_conditions
+from kduel.benchmarks.support.varied import SWITCHES, VariedBenchmark, VariedParameters, under_conditions
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
 
@@ -77,7 +77,7 @@ class KloadParameters(VariedParameters, frozen=True):
     deadline: Seconds = 600
 
 
-class Kload(Varied[KloadParameters]):
+class Kload(VariedBenchmark[KloadParameters]):
     """The workload of the study of scheduling policies: many processes at once, each with a fixed amount of work, so
     that policies differ in nothing but the order in which the CPUs are given."""
 

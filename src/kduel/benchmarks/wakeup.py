@@ -12,7 +12,7 @@ from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number
 from kduel.benchmarks.support.reading import Amount, Natural, check_ascending, read_json
-from kduel.benchmarks.support.varied import SWITCHES, Varied, VariedParameters, under_conditions
+from kduel.benchmarks.support.varied import SWITCHES, VariedBenchmark, VariedParameters, under_conditions
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
 
@@ -65,7 +65,7 @@ class WakeupParameters(VariedParameters, frozen=True):
     hogs: Hogs = 0
 
 
-class Wakeup(Varied[WakeupParameters]):
+class Wakeup(VariedBenchmark[WakeupParameters]):
     """It answers the same question as schbench, by a program of our own: a dispatcher above all others posts requests
     at planned times, whatever the answers do, so that a stall is noticed by every request that falls into it."""
 

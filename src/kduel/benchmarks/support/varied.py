@@ -69,7 +69,7 @@ class Switches(Struct, frozen=True):
 P = TypeVar("P", bound=VariedParameters)
 
 
-class Varied(Benchmark[P]):
+class VariedBenchmark(Benchmark[P]):
     """A benchmark of one program of ours, whose `parse_once` reads what it prints; with conditions each value is the median over them."""
 
     @abstractmethod
