@@ -249,8 +249,8 @@ class IcountMachine(QemuMachine):
             )
         outcome = self.judge(trial, done)
         if self.icount.scheduling and not outcome.void:
-            file = trial.into / turns.TURNS
-            if why := turns.why_uneven(file, self.settings.cpus, self.icount.quantum):
+            account = trial.into / turns.TURNS
+            if why := turns.why_uneven(account, self.settings.cpus, self.icount.quantum):
                 return structs.replace(outcome, void=turns.UNEVEN, message=f"The CPUs did not have one speed: {why}.")
         return outcome
 
