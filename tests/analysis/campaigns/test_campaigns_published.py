@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
-from kduel.analysis.campaigns.claims import Claim, judge_claims, read_claims
+from kduel.analysis.campaigns.claims import Claim, JudgedClaim, judge_claims, read_claims
 from kduel.analysis.campaigns.columns import Column, columns
 from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.cli.diff import command
@@ -104,6 +105,103 @@ def test_every_claim_has_what_its_data_support(found: list[Column]) -> None:
     assert f"{DOCKED} has 16.3" in best and f"{LAVD} has 19.2" in best
     schedulers = reasons["scx_lavd gaming mode showed 80x higher max latency spikes (466ms vs 5.8ms)"]
     assert "cannot be decided" not in schedulers and "maximum" in schedulers
+
+
+def judge_study(name: str, tmp_path: Path) -> dict[str, JudgedClaim]:
+    known = PUBLISHED / f"{name}.toml"
+    bring_in([Source(PUBLISHED / f"{name}.csv")], tmp_path / name, conditions=known if known.exists() else None)
+    claims = read_claims(PUBLISHED / f"{name}-claims.toml")
+    judged = judge_claims(claims, columns([str(tmp_path / name)]))
+    assert [one.claim for one in judged] == claims
+    return {one.claim.says: one for one in judged}
+
+
+def standings(judged: dict[str, JudgedClaim], *parts: str) -> list[str]:
+    """The standings of the claims whose words have one of the parts."""
+    return [one.standing for says, one in judged.items() if any(part in says for part in parts)]
+
+
+def test_the_claims_about_two_generations(tmp_path: Path) -> None:
+    judged = judge_study("generations", tmp_path)
+    assert standings(judged, "raw CPU throughput") == ["supported"] * 2
+    assert standings(judged, "22.5%") == ["supported"]
+    assert (
+        standings(judged, "strongly suggests", "indistinguishable", "task clock durations") == ["not supported"] * 3
+    )
+    determinism = judged["the increased variance indicates reduced worst-case determinism on Linux 6.6"]
+    assert determinism.standing == "not supported" and "p = 0.29" in determinism.reasons[0]
+    io = judged["Sequential file I/O performance was statistically indistinguishable"]
+    assert any("measures the harness" in reason for reason in io.reasons)
+    assert sum(one.standing == "not testable" for one in judged.values()) == 5
+
+
+def test_the_claims_about_footprint(tmp_path: Path) -> None:
+    judged = judge_study("footprint", tmp_path)
+    assert not standings(judged, "").count("supported"), "everything was measured once"
+    image = "the 2.6 compressed kernel image is 30...40% bigger"
+    assert standings(judged, image) == ["contradicted"] * 2
+    assert "+26.5 %, not 30 to 40 %" in judged[f"{image} (Sandpoint)"].reasons[0]
+    assert standings(judged, "55% slower", "RPC over UDP") == ["not testable"] * 2
+    assert sum("recomputes" in " ".join(one.reasons) for one in judged.values()) >= 18
+
+
+def test_the_claims_about_policies(tmp_path: Path) -> None:
+    judged = judge_study("policies", tmp_path)
+    assert standings(judged, "about 40% quicker") == ["contradicted"] * 4
+    assert standings(judged, "about 25% quicker than RR (large)") == ["supported"]
+    assert standings(judged, "massive amounts") == ["supported"]
+    assert standings(judged, "The majority") == ["supported"]
+    assert standings(judged, "equally well") == ["not supported"] * 6
+    assert standings(judged, "exponentially") == ["not testable"]
+
+
+STEADY = (13.703, 13.711, 13.708, 13.697, 13.701, 13.713, 13.691, 13.706, 13.702, 13.696)
+ALIKE = (13.702, 13.709, 13.712, 13.693, 13.704, 13.707, 13.695, 13.699, 13.714, 13.698)
+LARGER = (16.101, 16.093, 16.121, 16.113, 16.087, 16.104, 16.096, 16.109, 16.117, 16.091)
+WILD = (12.1, 15.2, 11.7, 14.6, 13.3, 10.9, 15.9, 12.6, 14.1, 11.2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "claim", "standing"),
+    [
+        ((10, 11, 10, 11), (10, 11, 10, 11), {"same": True}, "not supported"),
+        (STEADY, ALIKE, {"same": True}, "supported"),
+        (STEADY, LARGER, {"same": True}, "contradicted"),
+        (STEADY, LARGER, {"side": "higher"}, "supported"),
+        (STEADY, LARGER, {"side": "lower"}, "contradicted"),
+        (STEADY, LARGER, {"printed": "15..20"}, "supported"),
+        (STEADY, LARGER, {"printed": "19..25"}, "contradicted"),
+        (STEADY, WILD, {"spread": "higher"}, "supported"),
+        (STEADY, WILD, {"spread": "lower"}, "contradicted"),
+        (WILD, STEADY, {"spread": "lower"}, "supported"),
+        ((10, 11), (10, 15), {"spread": "higher"}, "not supported"),
+        ((10, 11, 10, 17), (10, 11, 9, 18), {"spread": "higher"}, "not supported"),
+        ((1,), (1,), {"untestable": "Nothing was measured.", "metric": ""}, "not testable"),
+    ],
+)
+def test_each_kind_of_claim(
+    old: tuple[float, ...], new: tuple[float, ...], claim: dict[str, Any], standing: str, tmp_path: Path
+) -> None:
+    values = {"old": old, "new": new}
+    lines = [f"{name},{n},b,m,s,lower,{v}\n" for name, own in values.items() for n, v in enumerate(own, 1)]
+    (tmp_path / "a.csv").write_text("contender,trial,benchmark,metric,unit,better,value\n" + "".join(lines))
+    bring_in([Source(tmp_path / "a.csv")], tmp_path / "run")
+    given = {"says": "x", "metric": "b/m", "before": "old", "after": "new"} | claim
+    (judged,) = judge_claims([Claim(**given)], columns([str(tmp_path / "run")]))
+    assert (judged.standing, bool(judged.reasons)) == (standing, True), judged
+
+
+def test_a_metric_that_exceeds_another(tmp_path: Path) -> None:
+    rows = {"low": (1, 2, 3), "middle": (3, 4, 5), "high": (6, 7, 8)}
+    lines = [
+        f"{c},{n},b,{m},s,lower,{v}\n" for c in ("a", "z") for m, own in rows.items() for n, v in enumerate(own, 1)
+    ]
+    (tmp_path / "a.csv").write_text("contender,trial,benchmark,metric,unit,better,value\n" + "".join(lines))
+    bring_in([Source(tmp_path / "a.csv")], tmp_path / "run")
+    pairs = [("high", "low"), ("middle", "low"), ("low", "high")]
+    claims = [Claim(says="x", metric=f"b/{one}", exceeds=f"b/{other}", after="a") for one, other in pairs]
+    judged = judge_claims(claims, columns([str(tmp_path / "run")]))
+    assert [one.standing for one in judged] == ["supported", "not supported", "contradicted"]
 
 
 def test_a_wrongly_printed_figure_is_contradicted(found: list[Column]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Literal
 
 import msgspec
@@ -17,24 +18,41 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.text import plural
 from kduel.core.toml import parse_toml, read_text
 
-Standing = Literal["supported", "not supported", "contradicted"]
+Standing = Literal["supported", "not supported", "contradicted", "not testable"]
+Side = Literal["", "higher", "lower"]
+DIFFER = ("faster", "slower", "more", "fewer")
+ALPHA = 0.05
+FEWEST = 3
+"""Values of each column below which their spread is not compared."""
 
 
 class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
-    """One claim. Either a change between two columns, or that one column is the best of all."""
+    """One claim: a change between two columns, that two are the same, that one column is the best of all, or one that no data
+    of the source can test."""
 
     says: str
     """In the source's own words."""
-    metric: str
+    metric: str = ""
     """`benchmark/metric`."""
     before: str = ""
     after: str = ""
     printed: str = ""
-    """The change in per cent as printed, such as "-0.45": its digits say how exactly it can be checked."""
+    """The change in per cent as printed, such as "-0.45": its digits say how exactly it can be checked. Of a rounded or vague one
+    a range: "30..40"."""
+    side: Side = ""
+    """Where `after` lies, in words only: "slower", "massively more"."""
+    same: bool = False
+    """Whether the two are said not to differ."""
+    spread: Side = ""
+    """Which side the spread of `after` is said to have: "less deterministic"."""
+    exceeds: str = ""
+    """Another metric that `metric` is said to exceed in the column `after`."""
     cause: str = ""
     """What the source puts the change down to: `hardware.connected`, `packages`, `kernel`."""
     best: str = ""
     """The column that the source calls the best."""
+    untestable: str = ""
+    """Why no data of the source can test it."""
 
 
 class ClaimsFile(Struct, forbid_unknown_fields=True):
@@ -56,7 +74,8 @@ class JudgedClaim(Struct, kw_only=True):
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a TOML file. Raises InputError naming file and key."""
     remedy = (
-        'Write [[claim]] tables with says, metric = "benchmark/metric", and before, after, printed, cause or best.'
+        'Write [[claim]] tables with says, and metric = "benchmark/metric" with best, or with before, after and printed, side, '
+        "same, spread or cause, or with after and exceeds; or untestable and the reason."
     )
     table = parse_toml(read_text(path, "the claims", "Name a readable file."), path.name, remedy)
     try:
@@ -72,24 +91,41 @@ def judge_claims(
     everything = compare(found, delta=delta, which="all")
     for claim in claims:
         check(claim, everything)
-    return [judge_best(claim, everything) if claim.best else judge_change(claim, found, delta) for claim in claims]
+    return [judge_claim(claim, found, everything, delta) for claim in claims]
+
+
+def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, delta: float | None) -> JudgedClaim:
+    """One claim, by its kind."""
+    if claim.untestable:
+        return JudgedClaim(claim=claim, standing="not testable", reasons=[claim.untestable])
+    if claim.best:
+        return judge_best(claim, everything)
+    by_name = {column.name: column for column in found}
+    if claim.exceeds:
+        return judge_excess(claim, by_name[claim.after])
+    if claim.spread:
+        return judge_spread(claim, by_name[claim.before], by_name[claim.after])
+    return judge_change(claim, found, delta)
 
 
 def check(claim: Claim, everything: Campaigns) -> None:
     """Raises InputError for names that do not exist, or a claim that claims nothing."""
+    if claim.untestable:
+        return
     known = [column.name for column in everything.columns]
-    named = [claim.best] if claim.best else [claim.before, claim.after]
+    named = [claim.best] if claim.best else [claim.after] if claim.exceeds else [claim.before, claim.after]
     for name in named:
         if name not in known:
             raise InputError(
                 f"the claim {claim.says[:60]!r} names the column {name!r}", f"There are: {', '.join(known)}."
             )
     metrics = [row.key for row in everything.rows]
-    if claim.metric not in metrics:
-        raise InputError(
-            f"the claim {claim.says[:60]!r} names the metric {claim.metric!r}",
-            f"At least two columns have: {', '.join(metrics)}.",
-        )
+    for name in filter(None, (claim.metric or "none", claim.exceeds)):
+        if name not in metrics:
+            raise InputError(
+                f"the claim {claim.says[:60]!r} names the metric {name!r}",
+                f"At least two columns have: {', '.join(metrics)}.",
+            )
 
 
 def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> JudgedClaim:
@@ -106,10 +142,22 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
     judged = JudgedClaim(claim=claim, standing="supported", change_pct=ratio)
     if claim.printed and not agrees(ratio, claim.printed):
         judged.standing = "contradicted"
-        judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed} %.")
+        judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed.replace('..', ' to ')} %.")
     elif claim.printed:
         judged.reasons.append(f"The figure recomputes ({percent(ratio)}).")
-    shortcomings = [*uncertain(change), *unsteady(claim, by_name[claim.before], by_name[claim.after])]
+    if claim.side and (ratio > 0) != (claim.side == "higher"):
+        judged.standing = "contradicted"
+        judged.reasons.append(f"Its own figures give {percent(ratio)}, which is not {claim.side}.")
+    if claim.same and change.n > 1:
+        standings: dict[str, Standing] = dict.fromkeys(DIFFER, "contradicted")
+        standings["equivalent"] = "supported"
+        judged.standing = standings.get(change.verdict, "not supported")
+    if (claim.same or claim.side) and change.verdict != "undecided":
+        judged.reasons.append(change.told)
+    shortcomings = [
+        *([] if claim.same and change.n > 1 else uncertain(change)),
+        *unsteady(claim, by_name[claim.before], by_name[claim.after]),
+    ]
     if claim.cause and not causes(claim.cause, between.attribution.cause):
         shortcomings.append(f"The cause, {claim.cause}, cannot be decided: {between.attribution.told}")
     shortcomings += [
@@ -122,15 +170,54 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
 
 
 def agrees(value: float, printed: str) -> bool:
-    """True if a printed figure is the value, rounded to the digits that it has. Raises InputError for no number."""
+    """True if a printed figure is the value, rounded to the digits that it has, or a printed range holds it. Raises InputError for
+    no number."""
     try:
-        number = float(printed)
+        numbers = [float(one) for one in printed.split("..")]
     except ValueError as error:
         raise InputError(
-            f"a claim's printed change is {printed!r}", 'Write the per cent: printed = "-12.4".'
+            f"a claim's printed change is {printed!r}", 'Write the per cent: printed = "-12.4", or a range: "30..40".'
         ) from error
-    places = len(printed.partition(".")[2])
-    return abs(value - number) <= 0.5 * 0.1**places * (1 + 1e-9)
+    places = len(printed.split("..")[-1].partition(".")[2])
+    room = 0.5 * 0.1**places * (1 + 1e-9)
+    return min(numbers) - room <= value <= max(numbers) + room
+
+
+def values_of(column: Column, metric: str) -> list[float]:
+    """The column's values of a metric; none where it has none."""
+    benchmark, _, name = metric.partition("/")
+    series = column.series.get((benchmark, name))
+    return list(series.values.values()) if series else []
+
+
+def judge_spread(claim: Claim, before: Column, after: Column) -> JudgedClaim:
+    """A claimed change of spread, by the test of Brown and Forsythe: absolute distances from the median, compared."""
+    from scipy.stats import levene
+
+    one, other = values_of(before, claim.metric), values_of(after, claim.metric)
+    if min(len(one), len(other)) < FEWEST:
+        reason = f"{min(len(one), len(other))} values have no spread to compare."
+        return JudgedClaim(claim=claim, standing="not supported", reasons=[reason])
+    first, second = stdev(one), stdev(other)
+    chance = float(levene(one, other, center="median").pvalue)
+    shown = chance < ALPHA
+    agreeing = (second > first) == (claim.spread == "higher")
+    standing: Standing = "supported" if shown and agreeing else "contradicted" if shown else "not supported"
+    found = f"SD {first:.4g} and {second:.4g}; such a difference by chance alone: p = {chance:.2g} (Brown-Forsythe)."
+    change = 100 * (second / first - 1) if first else None
+    return JudgedClaim(claim=claim, standing=standing, change_pct=change, reasons=[found])
+
+
+def judge_excess(claim: Claim, column: Column) -> JudgedClaim:
+    """A claim that one metric exceeds another of the same column: shown where no value of one reaches any of the other's."""
+    one, other = values_of(column, claim.metric), values_of(column, claim.exceeds)
+    if not one or not other:
+        return JudgedClaim(claim=claim, standing="not supported", reasons=[f"{column.name} lacks a value."])
+    standing: Standing = (
+        "supported" if min(one) > max(other) else "not supported" if fmean(one) > fmean(other) else "contradicted"
+    )
+    told = f"{amount(min(one))} to {amount(max(one))} against {amount(min(other))} to {amount(max(other))}."
+    return JudgedClaim(claim=claim, standing=standing, reasons=[told])
 
 
 def uncertain(change: MetricResult) -> list[str]:
@@ -190,8 +277,7 @@ def judge_best(claim: Claim, everything: Campaigns) -> JudgedClaim:
         for pair in everything.between
         if claim.best in (pair.before, pair.after)
         for change in pair.changes
-        if f"{change.benchmark}/{change.metric}" == claim.metric
-        and change.verdict not in ("faster", "slower", "more", "fewer")
+        if f"{change.benchmark}/{change.metric}" == claim.metric and change.verdict not in DIFFER
     ]
     missing = [name for name in names if name not in means]
     reasons = [f"It is the best of {plural(len(means), 'column')} with a value."]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import get_args
 
 from kduel.analysis.campaigns.attribution import list_few
-from kduel.analysis.campaigns.claims import JudgedClaim
+from kduel.analysis.campaigns.claims import JudgedClaim, Standing
 from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow, Summary
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
 from kduel.core.results import Difference
@@ -246,4 +247,4 @@ def claims_section(claims: Sequence[JudgedClaim]) -> PageSection:
     )
 
 
-STANDINGS = ("supported", "not supported", "contradicted")
+STANDINGS = get_args(Standing)
