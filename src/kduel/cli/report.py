@@ -47,8 +47,35 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
     metavar="NAME",
     help="Who submits (kcidb): the name that KernelCI gave your CI system.",
 )
+@click.option(
+    "--figures", type=NamedPath(), metavar="DIR", help="Draw a figure of each metric, effect and boot there, too."
+)
+@click.option(
+    "--figure-format",
+    type=click.Choice(["svg", "png", "pdf"]),
+    default="pdf",
+    show_default=True,
+    help="Format of figures.",
+)
+@click.option(
+    "--figure-columns",
+    type=click.Choice(["1", "2"]),
+    default="1",
+    show_default=True,
+    help="Columns that a figure fills.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
-def command(run: Path, form: str, output: Path | None, all_findings: bool, origin: str, open_it: bool) -> None:
+def command(
+    run: Path,
+    form: str,
+    output: Path | None,
+    all_findings: bool,
+    origin: str,
+    figures: Path | None,
+    figure_format: str,
+    figure_columns: str,
+    open_it: bool,
+) -> None:
     """Write a report of RUN, the directory of a run or an import. Verdicts are computed again from its raw files.
 
     FILE may be results measured elsewhere, with all contenders in it, read as `kduel import` reads them. Import them to
@@ -74,6 +101,13 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, origi
         output = run / PAGE
     results = judge_path(run)
     options = ReportOptions(all_findings=all_findings, origin=origin)
+    if figures is not None:
+        from kduel.report.plots.figures import write_figures
+
+        drawn = write_figures(run, results, figures, figure_format, figure_columns)
+        start = Path.cwd() if output in (None, STDOUT) else output.parent
+        options = structs.replace(options, figures=tuple(relative_url(one, start) for one in drawn))
+        click.echo(f"Figures: {len(drawn)} in {figures}", err=True)
     if output is None or output == STDOUT:
         if form == "text":
             from kduel.report.text import show

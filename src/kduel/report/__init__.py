@@ -24,6 +24,9 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     origin: str = "kduel"
     """The name under which KCIDB knows who submits: its tests' and builds' identifiers begin with it."""
 
+    figures: tuple[str, ...] = ()
+    """Files with figures, relative to the report, for formats that include them."""
+
 
 DEFAULTS = ReportOptions()
 

@@ -73,10 +73,25 @@ class LatexFormat(Format):
             parts.append(table(comparison, said, number, notes(said) if number == len(compared) else ""))
         if not compared:
             parts.append(notes(said))
+        parts += [figure(path) for path in options.figures]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
 PLUGIN = LatexFormat()
+
+
+def figure(path: str) -> str:
+    """A figure that was drawn to a file, called by the file's name."""
+    name = re.sub(r"[^A-Za-z0-9.-]", "-", path.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+    return "\n".join(
+        [
+            r"\begin{figure}",
+            r"\centering",
+            rf"\includegraphics[width=\linewidth]{{{path}}}",
+            rf"\caption{{{escape_latex(name)}}}\label{{fig:kduel-{name}}}",
+            r"\end{figure}",
+        ]
+    )
 
 
 def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -> str:

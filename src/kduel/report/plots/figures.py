@@ -1,0 +1,169 @@
+"""Figures for a paper, each a file: the values of every metric, the effects, the processes of a policy, the boot's stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from kduel.analysis.boot import WORDS, read_boots
+from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks.kload import COLUMNS, KloadOutput
+from kduel.benchmarks.support.reading import read_json
+from kduel.core.errors import InputError
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
+from kduel.core.text import visible
+from kduel.report.content.notes import key
+from kduel.report.plots.effects import PICTURE, Row, Spec, base, drawable_metrics, forest
+from kduel.report.plots.engine import drawing
+from kduel.report.plots.values import strip, value_rows
+from kduel.store.collect import step_directory
+
+FORMATS = ("svg", "png", "pdf")
+WIDTHS = {"1": 241, "2": 504}
+"""Points of one and of two columns of a page."""
+PIXELS_A_POINT = 3
+MOST_PROCESSES = 200
+"""Bars that a figure can show."""
+
+
+def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str, Spec]]:
+    """The name and the specification of each figure that the run has data for."""
+    found: dict[str, MetricResult] = {}
+    for metric in results.metrics:
+        first = found.setdefault(key(metric), metric)
+        first.values.update(metric.values)
+    for name, metric in found.items():
+        if rows := value_rows(results, metric):
+            unit = visible(f"{name}, {metric.unit}" if metric.unit else name, 120)
+            yield f"values-{name}", strip(list(metric.values), PICTURE, rows, unit=unit, width=width)
+    for contender in results.contenders[1:]:
+        own = [metric for metric in results.metrics if metric.contender == contender.name]
+        if drawable_metrics(own):
+            yield f"effects-{contender.name}", forest(own, results.study.delta, PICTURE, width)
+    if run.is_dir() and not results.study.imported:
+        yield from process_specs(run, results, width)
+        if rows := boot_rows(run):
+            yield "boot", boot_spec(rows, width)
+
+
+def process_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str, Spec]]:
+    """The processes of each kload step, from start to end, in one trial of each contender."""
+    for index, step in enumerate(results.steps):
+        rows = [
+            {"c": contender.name, "p": number, "start": one[0] / 1e6, "end": one[1] / 1e6, "busy": busy_share(one)}
+            for contender in results.contenders
+            for number, one in enumerate(sorted(read_processes(run, results, contender.name, index)), 1)
+        ]
+        if step.benchmark == "kload" and rows and len(rows) <= MOST_PROCESSES * len(results.contenders):
+            yield f"processes-{step.label}", processes_spec(rows, width)
+
+
+def read_processes(run: Path, results: Results, contender: str, index: int) -> list[list[int]]:
+    """A row for each process of the first complete trial of a contender; none where the step is no kload."""
+    step = results.steps[index]
+    trial = next((one for one in results.trials if one.contender == contender and one.status == "ok"), None)
+    if step.benchmark != "kload" or trial is None or trial.directory is None:
+        return []
+    try:
+        raw = Raw.read(step_directory(run / trial.directory, index, step.label))
+        each = read_json(raw.stdout, KloadOutput, "kload's output").each
+    except ParseError:
+        return []
+    return each.rows if each.columns == COLUMNS else []
+
+
+def busy_share(row: list[int]) -> float:
+    """Share of its life that a process was on a CPU."""
+    start, end, user, system = row[:4]
+    return min(1.0, (user + system) / max(1, end - start))
+
+
+def processes_spec(rows: list[Row], width: int) -> Spec:
+    """One bar for each process, a panel for each contender; the darker, the longer it was on a CPU."""
+    spec = base(PICTURE, width, {"step": 5}, rows)
+    spec |= {
+        "mark": {"type": "bar"},
+        "encoding": {
+            "row": {"field": "c", "type": "nominal", "sort": None, "title": None, "header": {"labelOrient": "top"}},
+            "y": {"field": "p", "type": "ordinal", "axis": None, "title": "process"},
+            "x": {"field": "start", "type": "quantitative", "title": "seconds from the start"},
+            "x2": {"field": "end"},
+            "color": {
+                "field": "busy",
+                "type": "quantitative",
+                "title": "share on a CPU",
+                "scale": {"scheme": "greys", "domain": [-0.4, 1]},
+                "legend": {"orient": "bottom", "values": [0, 0.5, 1]},
+            },
+        },
+    }
+    spec["autosize"] = {"type": "pad"}
+    return spec
+
+
+def boot_rows(run: Path) -> list[Row]:
+    """The median of each stage of each contender's boots; none without consoles."""
+    try:
+        boots = read_boots(run)
+    except InputError:
+        return []
+    return [
+        {"c": boot.name, "stage": WORDS[stage], "v": median(times), "n": number}
+        for boot in boots
+        for number, stage in enumerate(WORDS)
+        if (times := boot.stage(stage))
+    ]
+
+
+def boot_spec(rows: list[Row], width: int) -> Spec:
+    """One bar for each contender, in the stages of its boot."""
+    spec = base(PICTURE, width, {"step": 34}, rows)
+    spec |= {
+        "mark": {"type": "bar", "stroke": PICTURE.paper, "size": 20},
+        "encoding": {
+            "y": {"field": "c", "type": "nominal", "sort": None, "title": None},
+            "x": {"field": "v", "type": "quantitative", "stack": "zero", "title": "seconds (median)"},
+            "order": {"field": "n", "type": "quantitative"},
+            "color": {
+                "field": "stage",
+                "type": "nominal",
+                "sort": None,
+                "title": None,
+                "scale": {"scheme": "greys"},
+                "legend": {"orient": "bottom", "columns": 2},
+            },
+        },
+    }
+    return spec
+
+
+def write_figures(run: Path, results: Results, directory: Path, form: str, columns: str) -> list[Path]:
+    """Draw every figure into the directory, which is made. Raises InputError where there is none to draw, HostError."""
+    from kduel.store.whole_files import as_disk_error
+
+    written: list[Path] = []
+    with as_disk_error(directory, "Free some space, correct the permissions, or name another directory."):
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, spec in figure_specs(run, results, WIDTHS[columns]):
+            plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")[:100]
+            path = directory / f"{plain}.{form}"
+            if path in written:
+                path = directory / f"{plain}-{len(written)}.{form}"
+            path.write_bytes(draw_figure(spec, form))
+            written.append(path)
+    if not written:
+        raise InputError("there is nothing to draw: the run has no values", "Wait for its first trials.")
+    return written
+
+
+def draw_figure(spec: Spec, form: str) -> bytes:
+    """One figure. A PDF holds its fonts."""
+    engine = drawing()
+    if form == "svg":
+        return str(engine.vegalite_to_svg(spec)).encode()
+    if form == "png":
+        return bytes(engine.vegalite_to_png(spec, scale=PIXELS_A_POINT))
+    return bytes(engine.vegalite_to_pdf(spec))
