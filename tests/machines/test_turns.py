@@ -40,7 +40,7 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: st
 
 def test_with_scheduling_nothing_is_counted_per_operation() -> None:
     never = machine_kind("icount").never
-    for benchmark in ("sharing", "kbench", "boot-instructions"):
+    for benchmark in ("sharing", "kbench", "boot-instructions", "lines"):
         assert never({"cpus": 4, "scheduling": True}, benchmark)
     assert not never({"cpus": 4, "scheduling": True}, "wakeup")
 

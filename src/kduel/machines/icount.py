@@ -367,7 +367,7 @@ class Icount(MachineKind[IcountSettings]):
         """The boot is counted from a fixed address; several CPUs share lines, and their clock counts the instructions of all."""
         several = settings.get("cpus", 1) != 1
         if settings.get("scheduling"):
-            alone = (BOOT.name, KBENCH.name, REQUEST.name, SHARING.name)
+            alone = (BOOT.name, KBENCH.name, REQUEST.name, SHARING.name, TOUCHING.name)
             return "with scheduling = true nothing is counted but time" if benchmark in alone else ""
         if benchmark == SHARING.name and not several:
             return "the cache lines that CPUs share take two CPUs at least: --machine icount:cpus=2, or cpus = 2 in [machine]"
