@@ -36,6 +36,27 @@ def test_both_ends_are_built_from_commits(example: str) -> None:
     assert all(ref.startswith("git:.#") and ",config=defconfig+guest" in ref for ref in refs)
 
 
+@pytest.mark.parametrize("may", [True, False])
+def test_a_token_that_may_not_comment_makes_no_job_red(tmp_path: Path, may: bool) -> None:
+    """As on a pull request from a fork; the comment is in the job's summary."""
+    found = yaml.safe_load((CI / "github.yml").read_text())["jobs"]["compare"]["steps"]
+    (line,) = [step["run"] for step in found if "gh pr comment" in step.get("run", "")]
+    (tmp_path / "kduel-ci").mkdir()
+    (tmp_path / "kduel-ci/comment.md").write_text("the verdict\n")
+    (tmp_path / "gh").write_text(f"#!/bin/sh\nexit {0 if may else 1}\n")
+    (tmp_path / "gh").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-e", "-c", re.sub(r"\$\{\{.*?\}\}", "7", line)],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and ("::notice::" in done.stdout) != may
+    assert (tmp_path / "summary").read_text() == "the verdict\n"
+
+
 @pytest.mark.guest
 def test_a_change_that_costs_more_fails_with_a_comment(tmp_path: Path) -> None:
     # Building both is tested elsewhere, and what the suite counts. Calibrating the timer of the local APIC takes half of a

@@ -102,7 +102,7 @@ def test(
                 "better": metric.better,
                 "delta_pct": results.study.delta,
                 "blocks": metric.n,
-                "reproduce": [visible(line, 1000) for line in again.lines(sys.maxsize)] if again else [],
+                "reproduce": again.lines(sys.maxsize) if again else [],
                 "study": again.study.splitlines() if again else [],
                 **{
                     key: value

@@ -56,7 +56,7 @@ class MailFormat(Format):
             out += ["", "To reproduce, in a checkout of KDuel:"]
             # A shell takes this as it stands, so nothing is folded, indented or stripped.
             out += ["", *here_document(again.study), ""] if again.study else []
-            out += [f"  {ascii_only(line)}" for line in again.lines(WIDTH - 2)]
+            out += [f"  {line}" for line in again.lines(WIDTH - 2, ascii_only)]
         if results.study.checksum:
             out += [
                 "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from kduel.study.load import Study, assemble, read_machine
 
 OUT = "again"
 FILE = "study.toml"
+LONGEST_WORD = 4000
 PINNED = "debian:"
 """Begins the specification of a kernel that everybody can get."""
 
@@ -34,14 +36,19 @@ class Reproduction(Struct, frozen=True, kw_only=True):
     notes: list[str]
     """What the commands cannot bring about."""
 
-    def lines(self, width: int) -> list[str]:
-        """The commands in lines of a shell, folded at `width` where a word's end allows it."""
+    def lines(self, width: int, spell: Callable[[str], str] = str) -> list[str]:
+        """The commands in lines of a shell, folded at `width` where a word's end allows it.
+
+        `spell` changes each word before it is quoted: whoever changes a line afterwards may end its quotes.
+        """
+        notes = [spell(visible(one, LONGEST_WORD)) for one in self.notes]
         comments = [
             line
-            for one in self.notes
+            for one in notes
             for line in textwrap.wrap(one, width, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
         ]
-        return [*(line for words in self.commands for line in fold_command(words, width)), *comments]
+        commands = [[spell(visible(word, LONGEST_WORD)) for word in words] for words in self.commands]
+        return [*(line for words in commands for line in fold_command(words, width)), *comments]
 
 
 def reproduction(results: Results) -> Reproduction | None:
