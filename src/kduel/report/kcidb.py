@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -25,6 +24,8 @@ from kduel.report.content.factors import factor_groups
 from kduel.report.content.reproduce import reproduction
 
 VERSION = {"major": 5, "minor": 0}
+WIDTH = 900
+"""Of commands: longer texts are cut."""
 Status = Literal["FAIL", "PASS", "DONE", "MISS"]
 
 
@@ -102,7 +103,7 @@ def test(
                 "better": metric.better,
                 "delta_pct": results.study.delta,
                 "blocks": metric.n,
-                "reproduce": again.lines(sys.maxsize) if again else [],
+                "reproduce": again.lines(WIDTH) if again else [],
                 "study": again.study.splitlines() if again else [],
                 **{
                     key: value

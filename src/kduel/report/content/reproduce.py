@@ -21,7 +21,8 @@ from kduel.study.load import Study, assemble, read_machine
 
 OUT = "again"
 FILE = "study.toml"
-LONGEST_WORD = 4000
+LONGEST_WORD, LONGEST_QUOTED, CUT_WORD = 4000, 500, 40
+"""Characters: no line is as long as those that a format cuts, which would open its quotes."""
 PINNED = "debian:"
 """Begins the specification of a kernel that everybody can get."""
 
@@ -47,7 +48,7 @@ class Reproduction(Struct, frozen=True, kw_only=True):
             for one in notes
             for line in textwrap.wrap(one, width, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
         ]
-        commands = [[spell(visible(word, LONGEST_WORD)) for word in words] for words in self.commands]
+        commands = [[safe_word(word, spell) for word in words] for words in self.commands]
         return [*(line for words in commands for line in fold_command(words, width)), *comments]
 
 
@@ -152,6 +153,12 @@ def options(results: Results, asked: Study) -> tuple[list[str], list[str]]:
 def setting(value: Any) -> str:
     """A machine's setting as --machine takes it."""
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def safe_word(word: str, spell: Callable[[str], str]) -> str:
+    """A word to be quoted, which is cut where that would be too long."""
+    whole = spell(visible(word, LONGEST_WORD))
+    return whole if len(shlex.quote(whole)) <= LONGEST_QUOTED else spell(visible(word, CUT_WORD))
 
 
 def fold_command(words: list[str], width: int) -> list[str]:
