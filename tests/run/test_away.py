@@ -78,6 +78,7 @@ def test_whose_fault_a_code_is():
         "emulator-fault",
         "host-disturbed",
         "block-interrupted",
+        "uneven-turns",
         "no-node",
         "unreachable",
         "wrong-host-key",

@@ -11,7 +11,7 @@ import pytest
 from kduel.benchmarks.request import SHARES
 from kduel.guest.launch import Run
 from kduel.machines import Outcome, Trial, icount
-from kduel.machines.icount import IcountMachine
+from kduel.machines.icount import IcountMachine, IcountSettings
 from kduel.run.prepare import collect_needs, read_study
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
@@ -44,6 +44,7 @@ def test_a_benchmark_asks_for_the_file_that_it_reads(use: str, words: str, asked
 def test_the_words_of_a_script_do_not_matter(shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, given = object.__new__(IcountMachine), {}
     machine.settings = SimpleNamespace(cpus=1, boot_deadline=600)  # type: ignore[assignment]
+    machine.icount = IcountSettings()
     machine.plugin = machine.guard = tmp_path
     machine.shares, machine.root_at = shares, None
 

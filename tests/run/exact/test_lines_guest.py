@@ -60,12 +60,16 @@ def test_planted_lines_are_found_as_what_they_are(symbols: str, tmp_path: Path, 
     found = msgspec.json.decode((tmp_path / "run" / RESULTS).read_bytes(), type=Results)
     effects = {(m.contender, m.benchmark, m.metric): m.effect for m in found.metrics if m.metric in KINDS}
     assert len(effects) == 2 * 2 * len(KINDS) and None not in effects.values()
-    changed = {key: value for key, value in effects.items() if value}
+    # A median over an even number of conditions may move by half a line where one of them is at an edge.
+    changed = {key: value for key, value in effects.items() if abs(value or 0) > 0.5}
     # What counts in the padding is code of another line, and the counter is in another page, which the call may have anyway.
     code = {key for key in changed if key[0] == "data" and (key[2].startswith("code-") or key[2] == "data-pages")}
     assert {key: value for key, value in changed.items() if key not in code} == {
-        ("stack", "null-call-lines", "stack-lines"): 1,
-        ("data", "null-call-lines", "touched-lines"): 1,
+        ("stack", f"null-call-lines-{COUNT}x", "stack-lines"): 1,
+        ("data", f"null-call-lines-{COUNT}x", "touched-lines"): 1,
     }
     verdicts = {(m.contender, m.benchmark): m.verdict for m in found.metrics if m.role == "primary"}
-    assert verdicts["data", "null-call-lines"] == "more" and verdicts["stack", "null-call-lines"] == "equal"
+    assert (
+        verdicts["data", f"null-call-lines-{COUNT}x"] == "more"
+        and verdicts["stack", f"null-call-lines-{COUNT}x"] == "equal"
+    )
