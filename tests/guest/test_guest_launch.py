@@ -112,8 +112,8 @@ def test_time_in_which_the_host_gives_no_cpu_is_not_the_guests_where_that_is_ask
 def test_a_guest_that_ended_while_we_were_stopped_was_not_cut_off(tmp_path, monkeypatch):
     released = launch._release
 
-    def slowly(process, *rest):
-        vcpus = released(process, *rest)
+    def slowly(process, *rest, **others):
+        vcpus = released(process, *rest, **others)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         return vcpus
 

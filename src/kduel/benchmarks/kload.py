@@ -10,7 +10,7 @@ from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
 from kduel.benchmarks.support.reading import Amount, Natural, read_json
-from kduel.benchmarks.support.varied import SWITCHES, VariedBenchmark, VariedParameters, under_conditions
+from kduel.benchmarks.support.varied import VariedBenchmark, VariedParameters, over_conditions, under_conditions
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
 
@@ -141,7 +141,7 @@ class Kload(VariedBenchmark[KloadParameters]):
         return 60.0 + float(parameters.deadline)
 
     def metrics(self, parameters: KloadParameters) -> tuple[Metric, ...]:
-        return (*self.declared_metrics, *(SWITCHES if parameters.conditions else ()))
+        return over_conditions(self.declared_metrics) if parameters.conditions else self.declared_metrics
 
     def policy_tasks(self, parameters: KloadParameters) -> int | None:
         return int(parameters.processes)

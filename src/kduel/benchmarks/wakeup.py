@@ -12,7 +12,7 @@ from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number
 from kduel.benchmarks.support.reading import Amount, Natural, check_ascending, read_json
-from kduel.benchmarks.support.varied import SWITCHES, VariedBenchmark, VariedParameters, under_conditions
+from kduel.benchmarks.support.varied import VariedBenchmark, VariedParameters, over_conditions, under_conditions
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
 
@@ -81,7 +81,7 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
 
     def metrics(self, parameters: WakeupParameters) -> tuple[Metric, ...]:
         p999 = Metric("latency-p99.9", "us", "lower", "999 of 1000 requests were begun no later.", "p999")
-        return (
+        own = (
             *with_aspect(
                 "wakeup-latency",
                 Metric(
@@ -97,8 +97,8 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
                     "response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"
                 ),
             ),
-            *(SWITCHES if parameters.conditions else ()),
         )
+        return over_conditions(own) if parameters.conditions else own
 
     def script(self, parameters: WakeupParameters) -> str:
         return under_conditions(parameters) + kwake_command(parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Annotated, TypeVar
 
@@ -24,6 +24,14 @@ SWITCHES = with_aspect(
     Metric("voluntary", "count", "none", "Waits, all processes from start to end.", "count"),
 )
 """The metrics that come with conditions."""
+
+
+def over_conditions(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """The metrics of a step under conditions, with those that come with them; each is the median over conditions."""
+    return tuple(
+        structs.replace(metric, derived=metric.derived or "median over conditions")
+        for metric in (*metrics, *SWITCHES)
+    )
 
 
 class VariedParameters(Parameters, frozen=True):
