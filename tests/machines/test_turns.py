@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kduel.core.errors import InputError
+from kduel.guest.envelope import LATER
 from kduel.machines import machine_kind
 from kduel.machines.guests import turns
 
@@ -77,3 +78,8 @@ def test_cpus_come_online_in_the_order_that_was_asked_for() -> None:
 
 def test_the_plug_in_is_named_by_what_it_needs() -> None:
     assert turns.resolution(4, 10_000) == 40_000 and "40 us" in turns.warning(4, 10_000)
+
+
+def test_the_account_has_a_name_that_no_other_file_of_a_trial_has() -> None:
+    """What a guest leaves under a name that KDuel is yet to write makes its trial void."""
+    assert turns.TURNS not in LATER

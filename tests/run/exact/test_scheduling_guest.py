@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from counting import ready_of, trial_of
 
+from kduel.core.results import Results
 from kduel.machines.guests.turns import TURNS
 from kduel.run.exact.measure import exact_machine
+from kduel.store.rundir import RESULTS
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -52,3 +57,11 @@ def test_a_cpu_is_as_fast_alone_as_beside_others(tmp_path: Path) -> None:
     assert abs(first - one) < 0.1 * one and abs(second - one) < 0.1 * one
     cpus = json.loads((tmp_path / "trial" / TURNS).read_text())["cpus"]
     assert len(cpus) == 2 and abs(cpus[0][1] - cpus[1][1]) < 40_000 < cpus[0][1] / 1000
+
+
+def test_a_run_ends_in_verdicts(tmp_path: Path, kduel: Callable[..., Any]) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("40_000", "20_000"))
+    done = kduel("run", tmp_path / "study.toml", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    found = msgspec.json.decode((tmp_path / "run" / RESULTS).read_bytes(), type=Results)
+    assert {metric.verdict for metric in found.metrics if metric.role == "primary"} == {"equal"}

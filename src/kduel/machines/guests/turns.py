@@ -16,7 +16,7 @@ from kduel.benchmarks.support.reading import Natural
 from kduel.core.text import plural
 
 QUANTUM = 10_000
-TURNS = "turns.json"
+TURNS = "cpu-turns.json"
 """The trial's file with what each CPU executed."""
 CMDLINE = "idle=poll maxcpus=1"
 """An idle CPU polls; with one CPU online the boot takes no longer than an ordinary one."""
