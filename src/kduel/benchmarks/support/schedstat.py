@@ -16,7 +16,7 @@ from kduel.core.untrusted import read
 
 BEFORE, AFTER = "schedstat.before", "schedstat.after"
 """Files in the step's directory."""
-ENABLE = "echo 1 >/proc/sys/kernel/sched_schedstats || :\n"
+ENABLE = "[ ! -e /proc/sys/kernel/sched_schedstats ] || echo 1 >/proc/sys/kernel/sched_schedstats\n"
 """Shell line for the trial's setup: most counters of a stock kernel stand still without it."""
 _CPU = {
     "yields": 0,

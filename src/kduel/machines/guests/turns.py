@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.reading import Natural
 from kduel.core.text import plural
 
@@ -55,10 +56,7 @@ def bring_online(cpus: int, *, descending: bool) -> str:
     scheduling switched on."""
     order = range(1, cpus)
     numbers = " ".join(map(str, reversed(order) if descending else order))
-    return (
-        f"for cpu in {numbers}; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done\n"
-        "[ ! -e /proc/sys/kernel/sched_schedstats ] || echo 1 >/proc/sys/kernel/sched_schedstats\n"
-    )
+    return f"for cpu in {numbers}; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done\n{schedstat.ENABLE}"
 
 
 def warning(cpus: int, quantum: int) -> str:
