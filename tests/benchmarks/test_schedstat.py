@@ -74,6 +74,36 @@ def test_what_is_not_understood_gives_no_number(change: tuple[str, str], message
         schedstat.difference(BEFORE, changed)
 
 
+def keep(directory: Path, switch: str) -> None:
+    """What a step leaves whose counters were switched on, or could not be."""
+    (directory / schedstat.BEFORE).write_text(BEFORE)
+    (directory / schedstat.AFTER).write_text(AFTER)
+    (directory / schedstat.SWITCH).write_text(switch)
+
+
+@pytest.mark.parametrize(("switch", "there"), [("1\n", True), ("", True), ("0\n", False)])
+def test_counters_that_stood_still_are_no_zeros(tmp_path: Path, switch: str, there: bool) -> None:
+    """A kernel before 4.6 has no switch, and counts always."""
+    keep(tmp_path, switch)
+    assert bool(schedstat.read_step(tmp_path)) == there
+
+
+@pytest.mark.parametrize("lines", ["true", "exit 3", "kill -TERM $$"])
+def test_the_switch_is_put_back_however_a_step_ends(tmp_path: Path, lines: str) -> None:
+    switch = tmp_path / "sched_schedstats"
+    switch.write_text("0\n")
+    script = schedstat.wrap(f"cat {switch}\n{lines}", switch=str(switch))
+    done = subprocess.run(
+        ["sh", "-e", "-c", script],
+        env={"KDUEL_STEP": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "1\n" and switch.read_text() == "0\n"
+    assert (tmp_path / schedstat.SWITCH).read_text() == "1\n"
+
+
 def test_a_counter_that_falls_is_refused() -> None:
     with pytest.raises(ParseError, match=r"counter schedules of /proc/schedstat fell"):
         schedstat.difference(AFTER, BEFORE)
@@ -98,6 +128,5 @@ def test_a_kernel_without_the_file_gives_no_counters(tmp_path: Path) -> None:
     (tmp_path / schedstat.BEFORE).write_text("")
     (tmp_path / schedstat.AFTER).write_text("")
     assert schedstat.read_step(tmp_path) == {}
-    (tmp_path / schedstat.BEFORE).write_text(BEFORE)
-    (tmp_path / schedstat.AFTER).write_text(AFTER)
+    keep(tmp_path, "1\n")
     assert schedstat.read_step(tmp_path)["sched-schedules"] == 3440

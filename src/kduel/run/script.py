@@ -88,7 +88,7 @@ class TrialSetup:
         text = compose(
             parts,
             settle=self.study.settle,
-            setup=setup.before_all + schedstat.ENABLE * any(self.prepared.steps[index].schedstat for index in order),
+            setup=setup.before_all,
             modules=self.modules,
             seed=seed if draws else None,
             recorded=recorded,

@@ -14,10 +14,12 @@ from kduel.benchmarks.support.output import ParseError
 from kduel.core.experiment import Metric
 from kduel.core.untrusted import read
 
-BEFORE, AFTER = "schedstat.before", "schedstat.after"
-"""Files in the step's directory."""
-ENABLE = "[ ! -e /proc/sys/kernel/sched_schedstats ] || echo 1 >/proc/sys/kernel/sched_schedstats\n"
-"""Shell line for the trial's setup: most counters of a stock kernel stand still without it."""
+BEFORE, AFTER, SWITCH = "schedstat.before", "schedstat.after", "schedstat.switch"
+"""Files in the step's directory: the counters, and whether the kernel counted."""
+SYSCTL = "/proc/sys/kernel/sched_schedstats"
+"""Most counters of a stock kernel stand still without it."""
+ENABLE = f"[ ! -e {SYSCTL} ] || echo 1 >{SYSCTL}\n"
+"""Shell line that switches the counters on for good."""
 _CPU = {
     "yields": 0,
     "schedules": 2,
@@ -71,11 +73,22 @@ _ABOUT = {
 }
 
 
-def wrap(lines: str) -> str:
-    """Shell lines that run `lines` between two copies of the counters."""
-    where = '"${KDUEL_STEP:-.}"/'
-    copy = "cat /proc/schedstat 2>/dev/null >"
-    return f"{copy}{where}{BEFORE} || :\n(\n{lines}\n)\n{copy}{where}{AFTER} || :\n"
+def wrap(lines: str, switch: str = SYSCTL) -> str:
+    """Shell lines that run `lines` between two copies of the counters, which count meanwhile; the `switch` is put back after."""
+    where, copy = '"${KDUEL_STEP:-.}"/', "cat /proc/schedstat 2>/dev/null >"
+    return f"""\
+kept=
+[ ! -r {switch} ] || kept=$(cat {switch})
+trap '[ -z "$kept" ] || echo "$kept" >{switch} || :' EXIT
+trap 'exit 143' TERM
+[ -z "$kept" ] || echo 1 >{switch} || :
+cat {switch} 2>/dev/null >{where}{SWITCH} || :
+{copy}{where}{BEFORE} || :
+(
+{lines}
+)
+{copy}{where}{AFTER} || :
+"""
 
 
 def metrics() -> tuple[Metric, ...]:
@@ -95,12 +108,13 @@ def metrics() -> tuple[Metric, ...]:
 
 
 def read_step(directory: Path) -> dict[str, float]:
-    """Values of `metrics` from the copies in a step's directory; {} where the kernel has no /proc/schedstat. Raises ParseError."""
+    """Values of `metrics` from the copies in a step's directory; {} where the kernel has no counters, or they stood still.
+    Raises ParseError."""
     try:
-        before, after = read(directory / BEFORE), read(directory / AFTER)
+        before, after, switch = (read(directory / name) for name in (BEFORE, AFTER, SWITCH))
     except FileNotFoundError:
         return {}
-    if not before.strip() or not after.strip():
+    if not before.strip() or not after.strip() or switch.strip() not in ("", "1"):
         return {}
     return difference(before, after)
 
