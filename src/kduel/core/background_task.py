@@ -148,6 +148,24 @@ def run_program(command: Sequence[str], *, environment: Mapping[str, str], stdin
         return process.returncode, errors.read().decode(errors="replace")
 
 
+@contextmanager
+def repeat_beside(work: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Do something every so many seconds, in a thread, until the block ends; not at its end."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            work()
+
+    thread = threading.Thread(target=repeat, name="kduel-repeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def _set_nice(process: Popen[Any], value: int) -> None:
     """Give the program's first process group, and its session's scheduling group, a nice value, as far as this user may."""
     with suppress(OSError):

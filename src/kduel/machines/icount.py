@@ -91,8 +91,8 @@ class IcountMachine(QemuMachine):
     """Made by `Icount.prepare`. `boot` may be called from several threads."""
 
     exact = True
-    shares = touches = raised = False
-    """True if the plug-in counts the instructions of each request, and the lines of each call; if QEMU gets weight."""
+    shares = touches = False
+    """True if the plug-in counts the instructions of each request, and the lines of each call."""
 
     def __init__(
         self,
@@ -140,8 +140,6 @@ class IcountMachine(QemuMachine):
         self.cpu = settings.cpu or cpu_model(known_features())
         self.root_at = start << 20 if whole_root else None
         self.shares, self.touches = SHARES in trial_files, FOOTPRINTS in trial_files
-        self.raised = settings.priority == "high"
-        """True if user code and the kernel are counted apart."""
         self.facts = {
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction"
@@ -397,8 +395,15 @@ class Icount(MachineKind[IcountSettings]):
             )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
-        whole, files_of_trials = bool(needs.packages), needs.trial_files
-        return IcountMachine(settings, root, bases, images, cache, whole_root=whole, trial_files=files_of_trials)
+        return IcountMachine(
+            settings,
+            root,
+            bases,
+            images,
+            cache,
+            whole_root=bool(needs.packages),
+            trial_files=needs.trial_files,
+        )
 
 
 PLUGIN = Icount()

@@ -65,6 +65,11 @@ class InQemu(GuestMachine):
     peer: Peer | None = None
     """The guest at the other end of the link; None where no step needs one."""
 
+    @property
+    def raised(self) -> bool:
+        """True if QEMU gets weight against other work on the host."""
+        return self.settings.priority == "high"
+
     @abstractmethod
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
@@ -110,9 +115,7 @@ class InQemu(GuestMachine):
         """Each trial in a fresh virtual machine, all at once, one of which runs at any moment."""
         for trial in trials:
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
-        done = run_in_turns(
-            [partial(self.launch, trial, None) for trial in trials], turns, raised=self.settings.priority == "high"
-        )
+        done = run_in_turns([partial(self.launch, trial, None) for trial in trials], turns, raised=self.raised)
         return [
             structs.replace(self.judge(trial, one), turns=seat.steps)
             for trial, one, seat in zip(trials, done, turns.seats, strict=True)
@@ -130,7 +133,7 @@ class InQemu(GuestMachine):
                 deadline=trial.deadline,
                 pin=self.pin,
                 handles=[disk] if disk else [],
-                raised=self.settings.priority == "high",
+                raised=self.raised,
                 side=side,
                 seat=seat,
             )

@@ -43,7 +43,7 @@ def test_a_benchmark_asks_for_the_file_that_it_reads(use: str, words: str, asked
 @pytest.mark.parametrize("shares", [True, False])
 def test_the_words_of_a_script_do_not_matter(shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, given = object.__new__(IcountMachine), {}
-    machine.settings = SimpleNamespace(cpus=1, boot_deadline=600)  # type: ignore[assignment]
+    machine.settings = SimpleNamespace(cpus=1, boot_deadline=600, priority="high")  # type: ignore[assignment]
     machine.icount = IcountSettings()
     machine.plugin = machine.guard = tmp_path
     machine.shares, machine.root_at = shares, None

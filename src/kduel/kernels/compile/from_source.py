@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import threading
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from kduel.core.background_task import repeat_beside
 from kduel.core.cache import Cache, as_cache_error, key_part
 from kduel.core.errors import NotMeasuredError
 from kduel.core.progress import Progress, Task
@@ -173,20 +173,13 @@ def keep_time_if_equal(path: Path) -> Iterator[None]:
 @contextmanager
 def count_objects(log: Path, text: str, task: Task) -> Iterator[None]:
     """Show how many objects a build has made, each a line of its log, and where the log is."""
-    done = threading.Event()
 
-    def watch() -> None:
-        while not done.wait(1.0):
-            with suppress(OSError):
-                task.describe(f"{text}: {len(OBJECT.findall(log.read_bytes()))} objects; log: {log}")
+    def count() -> None:
+        with suppress(OSError):
+            task.describe(f"{text}: {len(OBJECT.findall(log.read_bytes()))} objects; log: {log}")
 
-    thread = threading.Thread(target=watch, name="kduel-objects", daemon=True)
-    thread.start()
-    try:
+    with repeat_beside(count, 1.0):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def keep_objects(place: Path, stopped: Path, asked: float) -> None:

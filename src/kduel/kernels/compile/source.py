@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from kduel.core.background_task import repeat_beside
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, os_errors
 from kduel.core.progress import Task
@@ -76,22 +76,16 @@ def untar(archive: Path | None, into: Path, feed: subprocess.Popen[bytes] | None
 @contextmanager
 def count_files(into: Path, task: Task) -> Iterator[None]:
     """Advance a task by the files that appear below `into`, looked at every few seconds."""
-    done, seen = threading.Event(), 0
+    seen = 0
 
-    def watch() -> None:
+    def count() -> None:
         nonlocal seen
-        while not done.wait(LOOK_SECONDS):
-            now = sum(len(files) for _, _, files in os.walk(into))
-            task.advance(now - seen)
-            seen = now
+        now = sum(len(files) for _, _, files in os.walk(into))
+        task.advance(now - seen)
+        seen = now
 
-    thread = threading.Thread(target=watch, name="kduel-files", daemon=True)
-    thread.start()
-    try:
+    with repeat_beside(count, LOOK_SECONDS):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def check_archive(archive: Path) -> None:
