@@ -252,12 +252,15 @@ class TestTrees:
             return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
 
         git("init", "-q")
+        assert get(f"tree:{tree}", cache).provenance["commit"] is None, "a repository without any commit"
         git("add", "Kbuild")
         git("commit", "-qm", "first")
         facts = get(f"tree:{tree}", cache).provenance
         assert (facts["commit"], facts["modified"]) == (git("rev-parse", "HEAD"), False)
         (tree / "Kbuild").write_text("obj-y += x.o\n")
         assert get(f"tree:{tree}", cache).provenance["modified"] is True
+        (tree / ".git/index").write_text("damaged")
+        assert get(f"tree:{tree}", cache).provenance["modified"] is None, "git cannot tell"
 
     def test_nothing_modular(self, tree: Path, cache: Cache) -> None:
         text = (tree / ".config").read_text().replace("CONFIG_EXT4_FS=m", "CONFIG_EXT4_FS=y")

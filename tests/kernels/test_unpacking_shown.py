@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kduel.core.cache import Cache
+from kduel.core.errors import InputError
 from kduel.core.progress import Progress, Task
 from kduel.kernels.compile import source
 from kduel.kernels.git import PLUGIN
@@ -33,15 +34,32 @@ class Told(Progress):
         yield Task()
 
 
-def test_a_commit_is_unpacked_with_the_number_of_its_files(tmp_path: Path) -> None:
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A repository with a kernel's tree of four files."""
     place = tmp_path / "repository"
     (place / "a").mkdir(parents=True)
     (place / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n")
     for name in ("Kconfig", "a/b", "a/c d"):
-        (place / name).touch()
+        (place / name).write_text(f"{name}\n")
     own = ["git", "-C", str(place), "-c", "user.name=a", "-c", "user.email=a@localhost"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "kernel"]):
         subprocess.run([*own, *words], check=True)
+    return place
+
+
+def test_a_damaged_repository_is_named_not_its_archive(place: Path, tmp_path: Path) -> None:
+    asked = subprocess.run(["git", "-C", str(place), "rev-parse", "HEAD:a/b"], check=True, capture_output=True)
+    blob = asked.stdout.decode().strip()
+    (place / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    cache = Cache(tmp_path / "cache")
+    with pytest.raises(InputError, match=rf"git archive failed for \w+ in {place}"):
+        PLUGIN.source(str(place), cache=cache, progress=Progress(), offline=True)
+    with pytest.raises(InputError, match="git archive failed"):
+        PLUGIN.source(str(place), cache=cache, progress=Progress(), offline=True)
+
+
+def test_a_commit_is_unpacked_with_the_number_of_its_files(place: Path, tmp_path: Path) -> None:
     told = Told()
     PLUGIN.source(str(place), cache=Cache(tmp_path / "cache"), progress=told, offline=True)
     ((text, total),) = told.tasks

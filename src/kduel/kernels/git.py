@@ -28,14 +28,18 @@ class Git(FromSource):
         def extract(into: Path) -> None:
             command = ["git", "-C", str(top), "archive", "--format=tar", commit]
             files = len(ask_git(top, "ls-tree", "-r", "--name-only", "-z", commit).split("\0")) - 1
-            with (
-                progress.task(f"unpacking commit {commit[:12]} ({files:,} files)", files) as task,
-                count_files(into, task),
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as feed,
-            ):
-                untar(None, into, feed)
-            if feed.returncode:
-                raise InputError(f"git archive failed for {commit[:12]} in {top}", "Check the tree with git fsck.")
+            feed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            try:
+                with (
+                    feed,
+                    progress.task(f"unpacking commit {commit[:12]} ({files:,} files)", files) as task,
+                    count_files(into, task),
+                ):
+                    untar(None, into, feed)
+            finally:
+                # An error of git's own, which tar takes for a damaged archive. Below 0: tar ended first.
+                if feed.returncode > 0:
+                    raise InputError(f"git archive failed for {commit[:12]} in {top}", "Check it with git fsck.")
 
         tree = unpack_tree(f"git-{commit}", extract, cache=cache)
         revision = place.partition("#")[2] or "HEAD"

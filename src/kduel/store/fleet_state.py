@@ -51,7 +51,6 @@ class Live(Struct, frozen=True, kw_only=True):
     """Its process id."""
     written: str
     """UTC, ISO 8601."""
-    rounds: int
     members: dict[str, LiveMember]
 
 

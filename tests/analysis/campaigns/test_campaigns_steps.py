@@ -22,8 +22,12 @@ def test_a_planted_step_is_found_at_its_place() -> None:
 
 def test_two_steps_are_found_in_their_order() -> None:
     rng = np.random.default_rng(4)
-    values = [*(100 + rng.normal(0, 1, 15)), *(110 + rng.normal(0, 1, 15)), *(100 + rng.normal(0, 1, 15))]
-    assert [step.index for step in change_points(values)] == [15, 30]
+    values = [*(100 + rng.normal(0, 1, 15)), *(110 + rng.normal(0, 1, 15)), *(95 + rng.normal(0, 1, 15))]
+    steps = change_points(values)
+    assert [step.index for step in steps] == [15, 30]
+    # Each level is that of the stretch next to the change, not of all before or after it.
+    first, second, third = (np.median(values[start : start + 15]) for start in (0, 15, 30))
+    assert [(step.before, step.after) for step in steps] == [(first, second), (second, third)]
 
 
 def test_one_outlier_is_no_change() -> None:

@@ -187,6 +187,18 @@ def test_the_front(three: Results) -> None:
     assert view.scales[0].places["tuned"].effect == pytest.approx(5, abs=0.5)
 
 
+def test_a_primary_metric_stands_for_an_axis_before_an_exploratory_one() -> None:
+    found = made(THREE)
+    for metric in found.metrics:
+        if metric.benchmark == "sysbench-cpu-1t":
+            metric.role = "exploratory"
+        elif metric.benchmark == "sysbench-memory-write-1t":
+            # The last of the axis' aspects: by their order the other one would stand for it.
+            metric.aspect = "scheduling"
+    view = front(found)
+    assert view is not None and view.scales[0].benchmark == "sysbench-memory-write-1t"
+
+
 def test_nobody_is_beaten_without_verdicts() -> None:
     view = front(made({"a": {}, "b": {"power": 2}}, blocks=6, noise=8))
     assert view is not None and view.beaten == {} and view.undecided

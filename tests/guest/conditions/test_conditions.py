@@ -164,6 +164,27 @@ def test_after_a_crash_the_next_trial_puts_back_first(laptop: Laptop) -> None:
     assert [laptop.read(name) for name in GOVERNORS] == ["powersave", "performance"]
 
 
+@pytest.mark.parametrize("then", ["begin", "end", "restore"])
+@pytest.mark.parametrize(
+    "lost", ["sys/devices/system/cpu/intel_pstate/no_turbo", "sys/firmware/acpi/platform_profile"]
+)
+def test_what_could_not_be_put_back_voids_and_is_tried_again(laptop: Laptop, then: str, lost: str) -> None:
+    """Whether the first or the last of what was set: the rest is put back, and the trial's own bands would still hold."""
+    bands = Bands(turbo="off", platform_profile="balanced", set=("turbo", "platform_profile"))
+    assert laptop.run(bands).returncode == 0
+    assert laptop.run(Bands()).returncode == 0, "what is set is put back by the next trial"
+    assert laptop.run(bands).returncode == 0
+    path = laptop.root / lost
+    path.unlink()
+    path.mkdir()
+    assert laptop.run(Bands(), then).returncode != 0
+    (other,) = {"sys/devices/system/cpu/intel_pstate/no_turbo", "sys/firmware/acpi/platform_profile"} - {lost}
+    assert laptop.read(other) == FIXTURE[other]
+    path.rmdir()
+    assert laptop.run(Bands(), "restore").returncode == 0
+    assert laptop.read(lost) == FIXTURE[lost] and not laptop.restore.exists()
+
+
 def test_what_cannot_be_set_is_told_and_the_rest_put_back_later(laptop: Laptop) -> None:
     (laptop.root / "sys/firmware/acpi/platform_profile").unlink()
     done = laptop.run(SETTING)

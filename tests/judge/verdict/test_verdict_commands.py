@@ -157,6 +157,14 @@ def test_plan_from_a_run(imported: Path) -> None:
     assert "over 1 comparison(s)" in text and "context_switches" in text and "sysbench" not in text
 
 
+def test_plan_shares_alpha_among_the_metrics() -> None:
+    def blocks(*words: str) -> int:
+        found = json.loads(output("plan", PUBLISHED, "--delta", 10, "--format", "json", *words))
+        return next(cost["no_difference"] for cost in found["costs"] if cost["metric"] == "context_switches")
+
+    assert blocks() > blocks("--metric", "perf-stat/context_switches")
+
+
 def test_the_smallest_effect_is_the_one_that_the_import_was_given(tmp_path: Path) -> None:
     run = tmp_path / "run"
     output("import", PUBLISHED, "--out", run, "--delta", 7)

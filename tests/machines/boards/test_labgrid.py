@@ -174,3 +174,14 @@ def test_a_place_that_another_has_is_told(lab: Path, monkeypatch: pytest.MonkeyP
             prepare(lab)
     finally:
         assert client(lab, "-p", "board-1", "release", "--kick").returncode == 0
+
+
+def test_a_place_that_its_user_has_already_is_used_and_kept(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(BIN), prepend=":")
+    assert client(lab, "-p", "board-1", "acquire").returncode == 0
+    try:
+        _, machine = prepare(lab)
+        machine.close()
+        assert acquired(lab) != "None"
+    finally:
+        assert client(lab, "-p", "board-1", "release").returncode == 0

@@ -247,6 +247,9 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="installed already"):
         local_unit.install(tmp_path / "other", root)
     (root / "var/lib").mkdir(parents=True)
+    (root / "var/lib/kduel-restore.sh").write_text("echo powersave >/dev/no/governor\n")
+    with pytest.raises(HostError, match="did not restore everything"):
+        local_unit.remove(root)
     (root / "var/lib/kduel-restore.sh").write_text(f"echo powersave >'{tmp_path}/governor'\n")
     (root / local_unit.STATE).write_text("{}")
     (root / "boot/grub").mkdir(parents=True)

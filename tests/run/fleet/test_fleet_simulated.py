@@ -11,6 +11,7 @@ from simulated import TWIN, Clock, Machine, SimulatedFleet, run
 
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Contender
+from kduel.fleets import FleetSettings
 from kduel.judge.evaluate import judge_run
 from kduel.run.fleet.quarantine import FEWEST_PEERS, Conduct, equal_pairs, find_misbehaving
 from kduel.store.fleet_state import read_state
@@ -66,6 +67,17 @@ def test_the_verdict_does_not_depend_on_which_machine_was_faster(tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_blocks_of_machines_that_are_ahead_end_no_run(tmp_path: Path):
+    """Else the verdict would rest on the fast machines alone."""
+    rounds = []
+    for number, seconds in enumerate(((60, 60, 60), (20, 21, 100))):
+        machines = {name: Machine(seconds=s, gain=1.02) for name, s in zip("abc", seconds, strict=True)}
+        run(SimulatedFleet(machines, Clock()), tmp_path / str(number), "max = 90", ahead=8)
+        rounds.append(len(blocks_of(tmp_path / str(number), "c")))
+    assert rounds[0] == rounds[1]
+
+
+@pytest.mark.slow
 def test_a_machine_that_never_returns_is_lost_and_the_rest_goes_on(tmp_path: Path):
     own = fleet(a=Machine(), b=Machine(gone_after=3), c=Machine())
     heard = run(own, tmp_path / "run", "fixed = 30", patience=1800.0)
@@ -74,6 +86,7 @@ def test_a_machine_that_never_returns_is_lost_and_the_rest_goes_on(tmp_path: Pat
     assert any("b is lost" in text and "it does not answer" in text for text in heard.warnings)
     assert len(blocks_of(tmp_path / "run", "a")) == len(blocks_of(tmp_path / "run", "c")) == 10
     assert blocks_of(tmp_path / "run", "b") == {2, 5, 8} and once(own)
+    assert out["b"].round == 3, "as many as it ended"
     # It is back, but the analyses have counted on its absence.
     own.machines["b"].gone_after = 10**9
     run(own, tmp_path / "run", "fixed = 30")
@@ -97,7 +110,7 @@ def test_a_machine_that_fails_each_time_is_lost(tmp_path: Path):
     own = fleet(a=Machine(), b=Machine(), full=Machine(crash=1.0))
     heard = run(own, tmp_path / "run", "fixed = 30")
     out = read_state(tmp_path / "run").out
-    assert out["full"].why == "lost" and "failures in a row: the worker crashed" in out["full"].message
+    assert out["full"].why == "lost" and "3 failures in a row: the worker crashed" in out["full"].message
     assert sum("It is tried again" in text for text in heard.warnings) >= 2
     assert once(own)
 
@@ -109,6 +122,9 @@ def test_a_machine_unlike_its_peers_is_quarantined(tmp_path: Path, flaw: dict[st
     run(own, tmp_path / "run", "fixed = 100")
     out = read_state(tmp_path / "run").out
     assert list(out) == ["odd"] and out["odd"].why == "quarantined" and why in out["odd"].message
+    # By then it was some blocks ahead of the slowest at most.
+    assert 0 <= len(blocks_of(tmp_path / "run", "odd")) - out["odd"].round <= FleetSettings().ahead + 1
+    assert out["odd"].round > 2
     assert all(len(blocks_of(tmp_path / "run", name)) == 20 for name in "abce")
     told = [warning.message for warning in judge_run(tmp_path / "run").warnings if warning.code == "machine-out"]
     assert len(told) == 1 and told[0].startswith("odd is quarantined") and why in told[0]

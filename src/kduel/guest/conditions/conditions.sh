@@ -96,8 +96,11 @@ below() {
     echo "$1 is ${2:-unknown}, required is below $3"
 }
 
-# remember LINES: what is written to $RESTORE survives a crash.
-remember() { echo "$1" >>"$RESTORE.new" && cp "$RESTORE.new" "$RESTORE" && sync "$RESTORE"; }
+# remember COMMAND: what is written to $RESTORE survives a crash. It runs all, and fails if any of them failed.
+remember() {
+    [ -s "$RESTORE.new" ] || echo "failed=0; trap 'exit \$failed' EXIT" >"$RESTORE.new"
+    echo "$1 || failed=1" >>"$RESTORE.new" && cp "$RESTORE.new" "$RESTORE" && sync "$RESTORE"
+}
 
 # put FILE VALUE: change it, and know how to put it back.
 put() {

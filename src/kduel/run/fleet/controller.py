@@ -313,7 +313,6 @@ class Controller:
         live = Live(
             controller=os.getpid(),
             written=now_utc(),
-            rounds=self.complete_rounds(),
             members={
                 name: LiveMember(state=doing.state, blocks=doing.blocks, message=doing.message)
                 for name, doing in self.member_states.items()
