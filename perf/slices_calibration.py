@@ -1,4 +1,4 @@
-"""Reducers of slices on simulated interference: the tables of docs/slices.md.
+"""Reducers of slices on simulated interference: the tables of docs/evidence/slices.md.
 
     .venv/bin/python perf/slices_calibration.py [--runs 4000] [--write]
 
@@ -290,4 +290,4 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    main(PARTS, __doc__, runs=4000, document=Path(__file__).parents[1] / "docs/slices.md")
+    main(PARTS, __doc__, runs=4000, document=Path(__file__).parents[1] / "docs/evidence/slices.md")

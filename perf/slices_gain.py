@@ -47,7 +47,7 @@ STEPS = {
     "fork-one-cpu": ('use = "kbench"\noperation = "fork-exit"\ntime = 2\ncpu = 0', "time"),
 }
 DECIDING = ("cpu", "switch", "wake-ups", "fork")
-DOCUMENT = Path(__file__).parents[1] / "docs/slices.md"
+DOCUMENT = Path(__file__).parents[1] / "docs/evidence/slices.md"
 SLICES = 4
 QUARTER = "best quarter"
 PIECES = "one piece"
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--loads", default="idle,busy,bursts")
     parser.add_argument("--seconds", type=float, help="interrupt each run after so many; the same command goes on")
     parser.add_argument("--read", action="store_true", help="only read the runs in DIR, complete or not")
-    parser.add_argument("--write", action="store_true", help=f"replace the tables in docs/{DOCUMENT.name}")
+    parser.add_argument("--write", action="store_true", help=f"replace the tables in docs/evidence/{DOCUMENT.name}")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     out = given.out or Path(tempfile.mkdtemp(prefix="slices-gain-"))

@@ -15,6 +15,7 @@ PAGES = sorted(
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs/decisions").glob("*.md"),
+        *(ROOT / "docs/evidence").glob("*.md"),
     ]
 )
 FOLDERS = tuple(f"{path.name}/" for path in (ROOT / "src/kduel").iterdir() if path.is_dir() and path.name[0] != "_")
@@ -41,7 +42,7 @@ def resolves(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_exist(page: Path) -> None:
     missing = [
         name
@@ -57,14 +58,14 @@ def test_paths_exist(page: Path) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_modules_and_what_is_in_them_exist(page: Path) -> None:
     named = {name for name in names_in(page.read_text("utf-8")) if name.startswith("kduel.")}
     entry_points = {"kduel.benchmarks", "kduel.findings", "kduel.kernels", "kduel.machines", "kduel.report"}
     assert [name for name in named - entry_points if not resolves(name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
@@ -83,7 +84,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_of_prose_have_at_most_120_characters(page: Path) -> None:
     # A table's row, a line of code and a word that cannot be parted may be longer.
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -101,7 +102,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
             if "://" not in target:
                 queue.append((page.parent / target).resolve())
-    assert {page.name for page in PAGES} - {page.name for page in found} == set()
+    assert set(PAGES) - found == set()
 
 
 def test_terms_of_the_glossary_are_in_order() -> None:
