@@ -3,7 +3,7 @@
 Simulates runs of two contenders and lets the product's own code judge and examine them. First clean data, normal and
 Student's t with 3 degrees of freedom, with 10, 20 and 100 blocks: the share of runs with any finding. Then planted
 flaws of a stated size: the share of runs in which the finding appears. --write puts the tables into
-docs/lint-calibration.md.
+docs/evidence/lint-calibration.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flaws import PLANTED, false_alarms, sensitivity  # noqa: E402
 
 from kduel.judge.lint.finding import catalogue  # noqa: E402
 
-PAGE = ROOT / "docs/lint-calibration.md"
+PAGE = ROOT / "docs/evidence/lint-calibration.md"
 SIZES = (10, 20, 100)
 SPREADS = (0.01, 0.03)
 MOST = 2.0

@@ -48,7 +48,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     check_run: Callable[[Results, list[Samples]], Iterator[str]] | None = None
     """Yields messages about the run as a whole. A finding without any check is raised elsewhere, by `warning`."""
     chance: bool = False
-    """Whether it rests on a statistical test, so that clean data can raise it by chance (docs/lint-calibration.md)."""
+    """Whether it rests on a statistical test, so that clean data can raise it by chance (docs/evidence/lint-calibration.md)."""
     noise: bool = False
     """Whether it is about chance, and does not apply where numbers are exact."""
     levelled: bool = False
