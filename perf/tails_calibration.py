@@ -1,4 +1,4 @@
-"""Intervals of tails on simulated boots whose tails are known: the tables of docs/tails.md.
+"""Intervals of tails on simulated boots whose tails are known: the tables of docs/evidence/tails.md.
 
     OPENBLAS_NUM_THREADS=1 .venv/bin/python perf/tails_calibration.py [--runs 2000] [--write]
 
@@ -169,5 +169,5 @@ if __name__ == "__main__":
         {"shares": shares, "shift": shift, "model": model},
         __doc__,
         runs=2000,
-        document=Path(__file__).parents[1] / "docs/tails.md",
+        document=Path(__file__).parents[1] / "docs/evidence/tails.md",
     )

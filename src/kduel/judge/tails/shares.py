@@ -20,7 +20,7 @@ FEWEST_BOOTS = 10
 """Fewer boots may all have missed a mode that every fourth boot is in."""
 FOR_SKEWNESS = 0.5
 """Part of the level that boots use: their shares are skewed, and with all of it intervals cover 1 to 2 points less than nominal
-(docs/tails.md)."""
+(docs/evidence/tails.md)."""
 
 
 class BootShares(NamedTuple):

@@ -71,7 +71,7 @@ def model_lines(tail: TailResult) -> list[str]:
         return []
     if found.level is None or found.low is None or found.high is None:
         return [f"no model of the tail: {found.reason}"]
-    # By simulation: docs/tails.md.
+    # By simulation: docs/evidence/tails.md.
     rare = (
         ""
         if found.share * tail.samples >= 1
