@@ -81,6 +81,7 @@ def test_one_guest_runs_at_any_moment_and_its_clock_stands_while_it_is_held(tmp_
     for one, seconds in zip(shares, running, strict=True):
         assert one.held_seconds > 0.3 * alone
         assert one.alone_seconds < seconds
+    assert all(one.overlap_seconds < 0.01 * one.running_seconds for one in shares)
     # Whole steps come one after the other, in one piece.
     assert [seat.steps["02-b"].turns for seat in turns.seats] == [1] * count
     assert all(seat.steps["02-b"].alone_seconds == 0 for seat in turns.seats)
@@ -92,6 +93,16 @@ def test_one_guest_runs_at_any_moment_and_its_clock_stands_while_it_is_held(tmp_
             assert record.interrupts is None
         # Times of a guest leave out those in which it was held.
         assert one.timings["off"] < sum(other.timings["off"] for other in done)
+
+
+def test_cpu_time_of_a_guest_that_is_not_held_is_overlap(tmp_path, monkeypatch):
+    """QEMU is never told to stop a guest."""
+    ask = Seat._ask
+    monkeypatch.setattr(Seat, "_ask", lambda seat, command: ask(seat, command) if command == "cont" else None)
+    turns = BlockTurns(2, LENGTHS, "1")
+    block(tmp_path, ORDINARY, ORDINARY, turns=turns)
+    shares = [seat.steps["01-a"] for seat in turns.seats]
+    assert max(one.overlap_seconds for one in shares) > 0.2 * min(one.running_seconds for one in shares)
 
 
 def test_a_held_guest_s_deadline_does_not_come_nearer(tmp_path):

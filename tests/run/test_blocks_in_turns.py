@@ -135,6 +135,25 @@ def test_without_room_a_run_is_made_one_boot_after_the_other_and_says_so(kduel, 
     assert read_turns(tmp_path / "run/trials" / records(tmp_path / "run")[0]["id"]) is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("machine", "more", "mode"),
+    [
+        ("turns = true", [], 50),
+        ("turns = true", ["--turns", "off"], "off"),
+        ("turns = true\nroom = 1", [], "off"),
+        ("", [], "off"),
+    ],
+)
+def test_guests_take_turns_by_default_where_they_can(kduel, write_study, tmp_path, machine, more, mode):
+    study = write_study(machine=machine, blocks="fixed = 1\n[host]\nquiet_seconds = 0\n")
+    done = kduel("run", study, "--out", tmp_path / "run", *more)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "run/lock.json").read_text())["blocks"]["turns"] == mode
+    kept = [read_turns(tmp_path / "run/trials" / one["id"]) is not None for one in records(tmp_path / "run")]
+    assert kept == [mode == 50] * 2
+
+
 @pytest.mark.parametrize("unit", ["boot", "load"])
 def test_what_cannot_take_turns_is_refused_with_the_reason(kduel, write_study, tmp_path, unit):
     study = write_study(machine="" if unit == "boot" else "turns = true", blocks=f'fixed = 1\nunit = "{unit}"')

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step, Void
+from kduel.core.turns import Turns
 from kduel.store.documents import HostRecord, KernelRecord, Lock, TrialRecord, study_of
 from kduel.store.rundir import RunDir
 from kduel.study.file import Blocks, StudyHeader
@@ -33,6 +34,7 @@ def make_run(
     day: int = 1,
     void: tuple[int, ...] = (),
     about: Mapping[str, Any] | None = None,
+    turns: Turns | None = None,
     **changes: Any,
 ) -> Path:
     """A run of so many blocks on a machine reached by SSH; the trials of `new` in the blocks `void` are void."""
@@ -41,7 +43,7 @@ def make_run(
         seed=seed,
         origin="made.toml",
         study=StudyHeader(**{"name": "made"} | dict(about or {})),
-        blocks=Blocks(max=most),
+        blocks=Blocks(max=most, turns=turns),
         settle=Settle(mode="fixed", seconds=0.0),
         machine=MachineRecord(kind="ssh", settings={"place": place}, facts={"place": place, "cpu": "a CPU"}),
         contenders=[Contender(kernel=f"installed:{name}", name=name) for name in ("old", "new")],

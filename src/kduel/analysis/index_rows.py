@@ -59,6 +59,8 @@ def points(run: int | None, results: Results) -> Iterator[tuple[int | str | floa
     steps = {step.label: [step.benchmark, step.parameters] for step in results.steps}
     record = results.machine
     machine = {"kind": record.kind, "settings": record.settings, **record.facts, "exact": record.exact}
+    if results.study.in_turns:
+        machine["turns"] = results.study.turns
     found: dict[tuple[str, str, str], list[float]] = {}
     for _, benchmark, metric, contender, _, value in values(run, results):
         if value is not None:

@@ -1,5 +1,5 @@
 """Names that distinguish machines in series of runs: kind, place, product and processor, as far as they are known; of exact
-counts also QEMU's version, on which they depend."""
+counts also QEMU's version, on which they depend; and whether contenders took turns, whose levels are others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ COUNTED_BY = ", counted by QEMU "
 
 
 def machine_name(machine: object, environment: Mapping[str, Any]) -> str:
-    """`machine` is a table with kind, settings and facts, and `exact` where it counts; `environment` is what a trial
-    captured."""
+    """`machine` is a table with kind, settings and facts, `exact` where it counts, and the milliseconds of `turns` where it took
+    some; `environment` is what a trial captured."""
     known = machine if isinstance(machine, Mapping) else {}
     settings = known.get("settings")
     place = settings.get("place") if isinstance(settings, Mapping) else None
@@ -22,6 +22,8 @@ def machine_name(machine: object, environment: Mapping[str, Any]) -> str:
     product = product.get("/sys/class/dmi/id/product_name") if isinstance(product, Mapping) else None
     words = [known.get("kind"), known.get("accelerator"), place, product, environment.get("cpu_model")]
     name = " ".join(str(word) for word in words if word) or UNKNOWN
+    if "turns" in known:
+        name += ", in turns"
     # 7.2.22 (Debian 1:7.2+dfsg-7): a distribution's patches do not make another series, unlike in one run.
     version = str(known.get("qemu", "")).split()
     return f"{name}{COUNTED_BY}{version[0]}" if known.get("exact") and version else name

@@ -81,7 +81,7 @@ from kduel.core.turns import Turns
     type=TurnsOption(),
     metavar="MS|off",
     help="Boot the contenders of a block at once, of which one runs at any moment, and change over every MS milliseconds; 0: "
-    "after each slice.  [default: the study's, else off]",
+    "after each slice.  [default: the study's, else 50 where guests are emulated and memory suffices, else off]",
 )
 @click.option(
     "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."

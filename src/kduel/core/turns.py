@@ -15,6 +15,8 @@ from kduel.core.orders import Order, shuffle, williams
 
 TURNS_FILE = "turns.json"
 TURNS_SCHEMA = 1
+DEFAULT_MS = 50
+"""The length of turns where guests are emulated and a study does not say: shorter ones gain nothing more (docs/turns.md)."""
 MOST_MS = 10_000
 """The longest turn that a study may ask for."""
 Turns = int | Literal["off"]
@@ -54,7 +56,7 @@ class StepTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     alone_seconds: float
     """Of the running seconds, those after all partners had ended the step, or while it had none left."""
     overlap_seconds: float
-    """Of the running seconds, those in which a partner ran, too: while QEMU had not answered yet."""
+    """Seconds that its CPUs ran while it was held, and a partner ran."""
     guest_seconds: float | None = None
     """The step's length by the guest's clock; null where the guest did not say."""
     windows: list[tuple[float, float]] = field(default_factory=list)

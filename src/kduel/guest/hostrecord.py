@@ -63,6 +63,11 @@ class Scheduling:
         others = [times for thread, times in self._threads.items() if thread not in self.vcpus]
         return (_sum(vcpus) if vcpus else None), _sum(others)
 
+    def vcpu_seconds(self) -> float:
+        """Seconds that the guest's CPUs ran so far, exact while they stand; 0 where the host does not report it."""
+        words = (_read(self.tasks / str(thread) / "schedstat").split() for thread in self.vcpus)
+        return sum(int(each[0]) for each in words if len(each) == 3) / 1e9
+
     def kept_waiting(self, passed: float) -> float:
         """Seconds, of the `passed` since QEMU began, those in which the guest could not go on because the host gave QEMU no CPU:
         its threads waited, and the guest's CPUs did not run. 0 where the host does not report it."""

@@ -98,6 +98,8 @@ class Seat:
         """Seconds that it was held, up to the last time that it was let go."""
         self.held_since: float | None = None
         """Since when it is held; None while it runs."""
+        self.ran_before = self.ran_held = 0.0
+        """Seconds that its CPUs had run when it was held last, and those that they ran while it was held, together."""
         self.scheduling: Scheduling | None = None
         self.recorder: TurnsRecorder | None = None
 
@@ -169,13 +171,18 @@ class Seat:
 
     def go(self) -> float:
         """Let it run; gives the time when it does."""
+        if self.scheduling is not None and self.ran_before:
+            self.ran_held += max(0.0, self.scheduling.vcpu_seconds() - self.ran_before)
         self._ask("cont")
         return self._note_time(running=True)
 
     def hold(self) -> float:
         """Hold it; gives the time when it is."""
         self._ask("stop")
-        return self._note_time(running=False)
+        at = self._note_time(running=False)
+        if self.scheduling is not None:
+            self.ran_before = self.scheduling.vcpu_seconds()
+        return at
 
     def _note_time(self, *, running: bool) -> float:
         with self.changed:
@@ -286,7 +293,7 @@ class Share:
         with seat.changed:
             # It went on for a moment after it had told the begin.
             self.running = max(0.0, (seat.held_since or seat.came_at) - seat.came_at)
-            self.held = seat.held_before
+            self.held, self.ran_held = seat.held_before, seat.ran_held
         self.alone = self.longest_stop = 0.0
         self.windows: list[tuple[float, float]] = []
 
@@ -333,8 +340,7 @@ class Share:
             held_seconds=round(max(0.0, seat.held_before - self.held), 6),
             longest_stop_seconds=round(self.longest_stop, 6),
             alone_seconds=round(self.alone, 6),
-            # Each answer to `stop` is waited for before another guest is let go.
-            overlap_seconds=0.0,
+            overlap_seconds=round(seat.ran_held - self.ran_held, 6),
             windows=self.windows,
         )
         seat.step = None

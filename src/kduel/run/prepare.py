@@ -20,7 +20,7 @@ from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.this_host import machine_hash
-from kduel.core.turns import Turns
+from kduel.core.turns import DEFAULT_MS, Turns
 from kduel.core.version import full_version
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
@@ -223,14 +223,17 @@ def with_turns(study: Study, turns: Turns) -> Study:
 
 
 def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress) -> Turns:
-    """The turns of a run's guests: those of the study, as far as the host has room for all guests of a block. Raises InputError
-    where the machine cannot take them."""
+    """The turns of a run's guests: those of the study, or DEFAULT_MS where the machine can take them, as far as the host has room
+    for all guests of a block. Raises InputError where the study asks for turns that the machine cannot take."""
     wanted = study.blocks.turns
-    if wanted is None or wanted == "off":
+    length = DEFAULT_MS if wanted is None else wanted
+    if length == "off" or (wanted is None and guests < 2):
         return "off"
-    reason = machine.why_no_turns(max(wanted, *(step.turns or 0 for step in study.steps)))
+    reason = machine.why_no_turns(max(length, *(step.turns or 0 for step in study.steps)))
     if study.blocks.unit == "load":
         reason = 'contenders share a boot by unit = "load"'
+    if reason and wanted is None:
+        return "off"
     if reason:
         raise InputError(
             f"the machine {study.machine} cannot take turns: {reason}",
@@ -239,9 +242,9 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     if reason := machine.why_no_room(guests):
         progress.warn(f"No turns, one boot after the other: {reason}.")
         return "off"
-    how = f"turns of {wanted} ms" if wanted else "turns of whole slices"
+    how = f"turns of {length} ms" if length else "turns of whole slices"
     progress.info(f"The {guests} contenders of a block are alive at once and take {how}: one runs at any moment.")
-    return wanted
+    return length
 
 
 def has_timings(prepared: PreparedSteps) -> bool:

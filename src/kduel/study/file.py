@@ -61,8 +61,8 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the slices become the trial's one number; the mean of all stands beside it."""
     turns: Turns | None = None
     """Whether all guests of a block are alive at once, of which one runs at any moment: turns of so many milliseconds, 0
-    for whole slices in turn, "off" for one boot after the other. None: as the machine does by default, and in the record
-    of a run from before there were turns, off."""
+    for whole slices in turn, "off" for one boot after the other. None: DEFAULT_MS where guests are emulated and the host has
+    room for all of a block, else off; in the record of a run from before there were turns, off."""
 
     @property
     def in_turns(self) -> bool:

@@ -149,6 +149,8 @@ def own_columns(run: RunDir) -> list[Column]:
     machine = {"kind": lock.machine.kind, "settings": all_settings(lock.machine), **facts}
     if lock.machine.exact:
         machine["exact"] = True
+    if lock.blocks.in_turns:
+        machine["turns"] = lock.blocks.turns
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
     tables = collect(run.path)
     changed = examine(run, lock, records).changes
