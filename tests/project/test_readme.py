@@ -18,7 +18,11 @@ from kduel.study.file import read_study, suite_text
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-CODE = [*re.findall(r"^    (\./\S.*)$", README, re.MULTILINE), *re.findall(r"`(\./[^`]+)`", README)]
+QUESTIONS = (ROOT / "docs/questions.md").read_text("utf-8")
+CODE = [
+    *re.findall(r"^    (\./\S.*)$", README, re.MULTILINE),
+    *(" ".join(one.split()) for one in re.findall(r"`(\./[^`]+)`", README + QUESTIONS)),
+]
 COMMANDS = sorted({re.split(r"\s{3,}", line)[0] for line in CODE if line.startswith("./kduel ")})
 DONE = os.environ.get("KDUEL_TEST_FIRST_RUN", "")
 """A run that the first command made, its output beside it with the suffix .txt: CI has begun with that command."""

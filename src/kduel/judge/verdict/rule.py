@@ -84,8 +84,8 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def adjusts_from(self) -> int | None:
-        """`adjust_from`, or the maximum of a shorter run; None for never, if that is `adjust_at_last_from` or more: its last look has so much of
-        alpha that an order of six to one would make an effect of the place look like one of the kernel."""
+        """`adjust_from`, or the maximum of a shorter run if that is `adjust_at_last_from` or more: its last look has so much of
+        alpha that an order of six to one would make an effect of the place look like one of the kernel. None for never."""
         if self.adjust_from is None or self.in_turns:
             return None
         return min(self.adjust_from, max(self.adjust_at_last_from, self.max_blocks))
