@@ -48,7 +48,7 @@ class StepTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turns: int
     """How often it was let go, the last piece that it ran alone included."""
     running_seconds: float
-    """From each answer to `cont` to the next answer to `stop`, together."""
+    """From each `cont` to the next `stop`, as QEMU did them, together."""
     held_seconds: float
     """From its begin to its end, those in which it was held."""
     longest_stop_seconds: float

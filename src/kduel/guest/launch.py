@@ -163,6 +163,8 @@ def run(
             priority.keep_off(process.pid, vcpus, [*pin, *(side.others if side is not None and pin else ())])
             if raised:
                 got.extend(held.enter_context(priority.raise_priority(process.pid)))
+                if seat is not None:
+                    priority.prefer_monitor(process.pid, vcpus)
             if side is not None:
                 side.released(process.pid, vcpus)
 

@@ -25,6 +25,7 @@ from kduel.core.errors import HostError
 
 NICE = -13
 """A weight of 18,154, where nice 0 has 1,024 (sched_prio_to_weight in the kernel's kernel/sched/core.c)."""
+NICE_OF_MONITOR = -20
 WEIGHT = 1_800
 """Of a control group; others have 100."""
 GROUP = "kduel-"
@@ -47,14 +48,19 @@ def raise_priority(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def raise_own_thread() -> Iterator[None]:
-    """Give this thread weight as QEMU's have it, as far as this user may."""
+    """Let this thread run before QEMU's, as far as this user may: by a real-time policy that nothing it starts inherits, as its
+    session's group has little weight beside that of a guest that keeps all CPUs busy; else by its nice value."""
     thread = threading.get_native_id()
-    before = os.getpriority(os.PRIO_PROCESS, thread)
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, thread, min(before, NICE))
+    before, policy = os.getpriority(os.PRIO_PROCESS, thread), os.sched_getscheduler(thread)
+    try:
+        os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, min(before, NICE))
     try:
         yield
     finally:
+        os.sched_setscheduler(thread, policy, os.sched_param(0))
         os.setpriority(os.PRIO_PROCESS, thread, before)
 
 
@@ -67,6 +73,14 @@ def find_obtainable() -> list[str]:
                 return got
         finally:
             sleeper.kill()
+
+
+def prefer_monitor(process: int, vcpus: Collection[int]) -> None:
+    """Let QEMU's own threads, which obey its monitor and sleep otherwise, run before its vCPUs, as far as this user may."""
+    for thread in _threads(process, Path("/")):
+        if thread not in vcpus:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, thread, NICE_OF_MONITOR)
 
 
 def keep_off(process: int, vcpus: Collection[int], pinned: Collection[int]) -> None:

@@ -18,7 +18,7 @@ from itertools import repeat
 from subprocess import Popen
 from typing import TypeVar
 
-from msgspec import Struct, json, structs
+from msgspec import Struct, convert, json, structs
 
 from kduel.core.orders import Order
 from kduel.core.turns import StepTurns, draw_rounds
@@ -44,8 +44,9 @@ class Mark(Struct, frozen=True):
 
 
 class Switch:
-    """QEMU's monitor of one guest, for `cont` and `stop` alone. A `Monitor` starts a loop of events for each answer, which
-    takes longer than QEMU does. Raises MonitorError."""
+    """QEMU's monitor of one guest, for `cont` and `stop` alone; a call gives the time at which QEMU did it, by its event, as the
+    answer may wait for a CPU that the guest has taken. A `Monitor` starts a loop of events for each answer, which takes longer
+    than QEMU does. Raises MonitorError."""
 
     def __init__(self, connection: socket.socket, seconds: float = ANSWER_SECONDS) -> None:
         self._connection, self._said = connection, b""
@@ -53,15 +54,18 @@ class Switch:
         self._next_line()
         self("qmp_capabilities")
 
-    def __call__(self, command: str) -> None:
+    def __call__(self, command: str) -> float:
+        done: float | None = None
         try:
             self._connection.sendall(b'{"execute": "%s"}\n' % command.encode())
         except OSError as error:
             raise MonitorError(str(error)) from error
         while not {"return", "error"} & (answer := self._next_line()).keys():
-            pass
+            if answer.get("event") in ("RESUME", "STOP"):
+                done = _moment(answer)
         if "error" in answer:
             raise MonitorError(f"QEMU does not {command}: {answer['error']}")
+        return time.monotonic() if done is None else done
 
     def _next_line(self) -> dict[str, object]:
         while b"\n" not in self._said:
@@ -76,6 +80,19 @@ class Switch:
             self._said += data
         line, _, self._said = self._said.partition(b"\n")
         return json.decode(line, type=dict[str, object])
+
+
+def _moment(event: dict[str, object]) -> float:
+    """The time of an event (QEMU's docs/interop/qmp-spec) by this process's monotonic clock."""
+    stamp = convert(event.get("timestamp"), Stamp)
+    return time.monotonic() - max(0.0, time.time() - stamp.seconds - stamp.microseconds / 1e6)
+
+
+class Stamp(Struct, frozen=True):
+    """Time of an event, since 1970."""
+
+    seconds: int
+    microseconds: int
 
 
 class Seat:
@@ -173,40 +190,38 @@ class Seat:
         """Let it run; gives the time when it does."""
         if self.scheduling is not None and self.ran_before:
             self.ran_held += max(0.0, self.scheduling.vcpu_seconds() - self.ran_before)
-        self._ask("cont")
-        return self._note_time(running=True)
+        return self._note_time(self._ask("cont"), running=True)
 
     def hold(self) -> float:
         """Hold it; gives the time when it is."""
-        self._ask("stop")
-        at = self._note_time(running=False)
+        at = self._note_time(self._ask("stop"), running=False)
         if self.scheduling is not None:
             self.ran_before = self.scheduling.vcpu_seconds()
         return at
 
-    def _note_time(self, *, running: bool) -> float:
+    def _note_time(self, at: float, *, running: bool) -> float:
         with self.changed:
-            now = time.monotonic()
             if running and self.held_since is not None:
-                self.held_before += now - self.held_since
+                self.held_before += at - self.held_since
                 self.held_since = None
             elif not running and not self.gone:
-                self.held_since = now
-        return now
+                self.held_since = at
+        return at
 
-    def _ask(self, command: str) -> None:
-        """A QEMU that has ended is gone in a moment; one that does not answer is killed."""
+    def _ask(self, command: str) -> float:
+        """The time at which QEMU did it. A QEMU that has ended is gone in a moment; one that does not answer is killed."""
         assert self._process is not None and self._switch is not None
         if self.gone:
-            return
+            return time.monotonic()
         try:
-            self._switch(command)
+            return self._switch(command)
         except MonitorError as error:
             self.unanswered = isinstance(error, UnansweredError)
             with self.changed:
                 if self.unanswered or not self.changed.wait_for(lambda: self.gone, ANSWER_SECONDS):
                     self._process.kill()
                     self.changed.wait_for(lambda: self.gone)
+            return time.monotonic()
 
 
 class BlockTurns:
@@ -310,7 +325,8 @@ class Share:
             return bool(ends) or seat.gone
 
         begun = seat.go()
-        if not self.turns._wait(is_over, seconds) and seat.ending:
+        left = None if seconds is None else max(0.0, begun + seconds - time.monotonic())
+        if not self.turns._wait(is_over, left) and seat.ending:
             self.turns._wait(is_over)
         asked = time.monotonic()
         if ends and seat.step == self.turns.last:
