@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -98,7 +99,9 @@ def test_one_guest_runs_at_any_moment_and_its_clock_stands_while_it_is_held(tmp_
 def test_cpu_time_of_a_guest_that_is_not_held_is_overlap(tmp_path, monkeypatch):
     """QEMU is never told to stop a guest."""
     ask = Seat._ask
-    monkeypatch.setattr(Seat, "_ask", lambda seat, command: ask(seat, command) if command == "cont" else None)
+    monkeypatch.setattr(
+        Seat, "_ask", lambda seat, command: ask(seat, command) if command == "cont" else time.monotonic()
+    )
     turns = BlockTurns(2, LENGTHS, "1")
     block(tmp_path, ORDINARY, ORDINARY, turns=turns)
     shares = [seat.steps["01-a"] for seat in turns.seats]

@@ -98,6 +98,29 @@ def test_threads_that_are_no_vcpus_leave_the_vcpus_cores(sleeper: int) -> None:
     assert os.sched_getaffinity(sleeper) == (left or set(cpus)), "there is nowhere to go"
 
 
+def test_a_thread_that_lets_guests_go_comes_first_and_nothing_inherits_that() -> None:
+    """In a session of its own it would wait for a CPU beside a guest that keeps all of them busy."""
+    before = os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+    with priority.raise_own_thread():
+        if os.geteuid() == 0:
+            assert os.sched_getscheduler(0) == os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        child = subprocess.run(["cat", "/proc/self/sched"], capture_output=True, text=True, check=True).stdout
+        assert "policy" in child and next(line for line in child.splitlines() if line.startswith("policy")).endswith(
+            " 0"
+        )
+    assert (os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)) == before
+
+
+def test_a_user_who_may_not_has_the_thread_run_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(os, "setpriority", refuse)
+    with priority.raise_own_thread():
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
 def test_other_work_on_the_host_goes_on() -> None:
     """Ten to twenty times an ordinary program's weight: more would stop a machine that two runs are on."""
     weight = {-10: 9548, -11: 11916, -12: 14949, -13: 18154, -14: 23254}  # sched_prio_to_weight

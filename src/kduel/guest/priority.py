@@ -60,8 +60,9 @@ def raise_own_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        os.sched_setscheduler(thread, policy, os.sched_param(0))
-        os.setpriority(os.PRIO_PROCESS, thread, before)
+        with contextlib.suppress(OSError):  # of a user who got nothing
+            os.sched_setscheduler(thread, policy, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, thread, before)
 
 
 def find_obtainable() -> list[str]:
