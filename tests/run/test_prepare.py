@@ -42,6 +42,7 @@ class Made:
     exact = reboots = True
     timing_warning = ""
     emulated = behaviour_only = False
+    why_no_turns = Machine.why_no_turns
 
 
 class Kind:
@@ -145,7 +146,12 @@ def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest
     """For the timed part and for the exact one: an archive may have changed between two looks."""
     fake = Kind()
     machine = SimpleNamespace(
-        reboots=True, emulated=False, behaviour_only=False, timing_warning="", close=lambda: None
+        reboots=True,
+        emulated=False,
+        behaviour_only=False,
+        timing_warning="",
+        close=lambda: None,
+        why_no_turns=lambda _: "none here",
     )
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
@@ -229,13 +235,10 @@ def test_what_a_machine_has_room_for_is_not_refused(use: str, words: str) -> Non
 def test_a_machine_that_takes_no_turns_refuses_them(
     turns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Alone(Made):
-        why_no_turns = Machine.why_no_turns
-
     text = STUDY.replace('kernel = ["one", "two", "broken"]', 'kernel = "two"').format(words='"word=1"')
     text += f"[blocks]\nturns = {turns}\n"
     study = assemble(parse_study(text, "study"), text, "study", machine="qemu")
     monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
-    monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: Alone())
+    monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: Made())
     with pytest.raises(InputError, match="qemu cannot take turns: it carries out one boot after the other"):
         prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())

@@ -55,7 +55,7 @@ def test_a_boot_whose_counting_was_ended_is_not_kept_as_one_without_a_count(
 ) -> None:
     made = object.__new__(IcountMachine)
     made.cache, made.plugin, made.guard, made.root_at = Cache(tmp_path), Path("p/p"), Path("g/g"), None
-    made.settings = SimpleNamespace(boot_deadline=600)  # type: ignore[assignment]
+    made.settings = SimpleNamespace(boot_deadline=600, priority="normal")  # type: ignore[assignment]
     for name in ("fixed_options", "key", "describe"):
         monkeypatch.setattr(IcountMachine, name, lambda *_: [])
     monkeypatch.setattr(IcountMachine, "entry", lambda *_: 0x100)
