@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from forked import ForkedKduel
 from hypothesis import HealthCheck, settings
+from long_files import estimate_seconds, files_of_part
 
 # labgrid's gRPC has handlers of fork, which abort in a child of a process where its threads are at work.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -56,16 +57,16 @@ settings.load_profile("busy")
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with the most guests come first, as they take longest: a worker must not begin one when all others end. The first
-    command of the README boots for minutes in one test."""
-    guests, tests = Counter[Path](), Counter[Path]()
-    for item in items:
-        tests[item.path] += 1
-        guests[item.path] += item.get_closest_marker("guest") is not None
-    items.sort(
-        key=lambda item: (item.path.name != "test_readme.py", -guests[item.path], -tests[item.path], item.path)
-    )
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The files that take longest come first: a worker must not begin one when all others end. With KDUEL_TEST_PART=1/2 the
+    files of the first half stay."""
+    tests = Counter(item.path for item in items)
+    seconds = {path: estimate_seconds(path, count) for path, count in tests.items()}
+    items.sort(key=lambda item: (-seconds[item.path], item.path))
+    if part := os.environ.get("KDUEL_TEST_PART"):
+        chosen = files_of_part(seconds, part)
+        config.hook.pytest_deselected(items=[item for item in items if item.path not in chosen])
+        items[:] = [item for item in items if item.path in chosen]
 
 
 def _need(*programs: str) -> str:
