@@ -209,6 +209,8 @@ KEPT = [
     ("index run -o", "run/index"),
     ("init", "run/my.toml"),
     ("diff run import -o", "import/report"),
+    ("report run --figures", "run/trials/figures"),
+    ("report my.csv --figures", "run/figures"),
     ("site . -o", "run/trials"),
     ("import my.csv --out", "run/trials/import"),
     ("import my.csv --out", "run/sub"),

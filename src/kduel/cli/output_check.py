@@ -24,7 +24,7 @@ REPORTS = (PAGE.parts[0], EXPLAIN)
 """Directories of a run whose files no verdict follows from."""
 HEAD = 4096
 """Bytes at the beginning of a run's document which have the version of KDuel that wrote it."""
-OUTPUTS = ("output", "plot", "out")
+OUTPUTS = ("output", "plot", "out", "figures")
 """Parameters that name what is written."""
 TREES = ("tree:", "git:", "modules=")
 """What is before the name of a directory that a kernel is read from."""

@@ -47,8 +47,11 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
     metavar="NAME",
     help="Who submits (kcidb): the name that KernelCI gave your CI system.",
 )
-@click.option(
-    "--figures", type=NamedPath(), metavar="DIR", help="Draw a figure of each metric, effect and boot there, too."
+@output_path_option(
+    "--figures",
+    type=NamedPath(file_okay=False),
+    metavar="DIR",
+    help="Draw a figure of each metric, effect and boot there, too.",
 )
 @click.option(
     "--figure-format",
