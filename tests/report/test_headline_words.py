@@ -11,6 +11,7 @@ from verdict_tables import table
 
 from kduel.analysis.matrix import shape
 from kduel.benchmarks.kload import PLUGIN as KLOAD
+from kduel.core.experiment import RESOLUTION
 from kduel.core.metric_results import HARNESS, MetricResult, Verdict, Warning_
 from kduel.core.results import ContenderResult
 from kduel.judge.evaluate import judge_path
@@ -19,6 +20,7 @@ from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.report import report_format
 from kduel.report.content.caveats import caveats
+from kduel.report.content.digest import digest
 from kduel.report.page.matrix import matrix_part
 
 
@@ -53,6 +55,23 @@ def test_equal_rates_over_time_are_not_exactly_equal() -> None:
         assert found.verdict == "undecided", unit
     (found,) = judge([table([5.0] * 12, [5.0] * 12, unit="modules")], Rule.of_edition(2, max_blocks=12))
     assert found.verdict == "equal"
+
+
+def test_what_the_clock_does_not_resolve_is_not_exactly_equal() -> None:
+    """45.604 us against 45.776 us on exact CPUs that resolve 40 us."""
+    made = [table([45.604], [after], unit="us") for after in (45.776, 45.604)]
+    for number, one in enumerate(made):
+        one.benchmark, one.resolution = f"wakeup-{number}", 40.0
+    results = simulated(metrics=0)
+    results.machine.exact, results.machine.facts[RESOLUTION] = True, 40_000
+    results.contenders = [ContenderResult(name=name, kernel=name) for name in made[0].values]
+    results.metrics = judge(made, Rule.of_edition(2), exact=True)
+    (said,) = digest(results).comparisons
+    assert [line.partition("/")[0] for line in said.can] == [
+        "Exactly equal: wakeup-1", "Equal within the machine's resolution: wakeup-0"
+    ]  # fmt: skip
+    (real,) = (line for line in said.cannot if line.startswith("How long it takes on a real processor"))
+    assert "virtual" in real and "instructions are counted" not in real
 
 
 def test_the_wall_time_of_a_load_is_no_maximum_of_samples() -> None:

@@ -217,6 +217,11 @@ class MetricResult(Struct, kw_only=True):
         return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
 
     @property
+    def within_resolution(self) -> bool:
+        """True if the values differ, by no more than the exact machine's clock resolves."""
+        return bool(self.verdict == "equal" and self.resolution and self.mean != self.baseline_mean)
+
+    @property
     def agreeing(self) -> list[ConditionResult]:
         """The conditions under which the difference has the sign of the effect, and is resolved."""
         effect = self.effect or 0

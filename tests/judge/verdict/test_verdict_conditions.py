@@ -161,6 +161,13 @@ def test_a_difference_that_the_machine_does_not_resolve_is_none() -> None:
     assert within.verdict == "equal" and "resolution of 40 us: 62 and 101." in within.told
 
 
+def test_a_difference_under_few_conditions_is_told_with_those() -> None:
+    """As involuntary switches of four processes: 0 in most conditions."""
+    result = judged([0, 0, 0, 0, 0], [0, 1, 0, 0, 0])
+    assert result.word == "depends"
+    assert result.told == "Depends on conditions: the same in 4 of 5; otherwise with: c1 (+1)."
+
+
 def test_conditions_under_which_nothing_is_resolved_do_not_agree() -> None:
     result = latencies([60.0, 61, 62, 63, 64], [600.0, 100, 700, 800, 900], 40)
     assert result.word == "depends" and len(result.agreeing) == 4

@@ -137,7 +137,7 @@ def equivalent_text(result: MetricResult, rule: Rule, each: str = "boots") -> st
 
 def equal_sentences(result: MetricResult) -> list[str]:
     """For values that are the same."""
-    if result.resolution and result.mean != result.baseline_mean:
+    if result.within_resolution:
         values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
         return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}: {values}."]
     if result.sd:
@@ -208,13 +208,21 @@ def dependence_sentences(result: MetricResult) -> list[str]:
     """For a difference whose sign conditions decide that must not matter: which, and by how much."""
     agreeing = result.agreeing
     against = [one for one in result.conditions if one not in agreeing]
+    if not result.effect:
+        # The usual difference is none: what is told is where there is one.
+        against = [one for one in against if abs(one.difference) > result.resolution]
     against.sort(key=lambda one: -abs(one.difference))
     way, other = ("more", "fewer") if (result.effect or 0) > 0 else ("fewer", "more")
     described = "; ".join(f"{one.name} ({difference(one)[2]})" for one in against[:NAMED_CONDITIONS])
     rest = len(against) - NAMED_CONDITIONS
+    more, many = f"; and {rest} more." if rest > 0 else ".", len(result.conditions)
+    if not result.effect:
+        return [
+            f"Depends on conditions: the same in {many - len(against)} of {many}; otherwise with: {described}{more}"
+        ]
     return [
-        f"Depends on conditions: {way} in {len(agreeing)} of {len(result.conditions)}, {effect_in_words(result)};",
-        f"{other} or equal with: {described}" + (f"; and {rest} more." if rest > 0 else "."),
+        f"Depends on conditions: {way} in {len(agreeing)} of {many}, {effect_in_words(result)};",
+        f"{other} or equal with: {described}{more}",
         modes_text(result),
     ]
 

@@ -50,6 +50,7 @@ NOT_SHARED = (
     "CPUs; a security module and the configuration add lines of their own."
 )
 """What a count of shared lines leaves open."""
+NOT_VIRTUAL = "times are virtual; caches, threads that share a core, frequencies and sleep states are not in them."
 NOT_TOUCHED = (
     "lines and pages that a call touches are counted, each once, not time. The more there are, the more a call costs whose lines are "
     "not in the caches; no cache, no prefetching and no TLB is modelled."
@@ -260,8 +261,12 @@ def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None, 
     said = [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in foremost(different)]
     if len(different) > NAMED:
         said.append(f"{len(different) - NAMED} more metrics differ; the table has them.")
-    for verdict, words in (("equivalent", f"Equivalent{bounds(delta)}"), ("equal", "Exactly equal")):
-        chosen = [m for m in metrics if m.verdict == verdict]
+    same = [m for m in metrics if m.verdict == "equal"]
+    for words, chosen in (
+        (f"Equivalent{bounds(delta)}", [m for m in metrics if m.verdict == "equivalent"]),
+        ("Exactly equal", [m for m in same if not m.within_resolution]),
+        ("Equal within the machine's resolution", [m for m in same if m.within_resolution]),
+    ):
         if not chosen:
             continue
         said.append(f"{words}: {list_metrics(chosen, notes)}{unseen_mode_text(chosen, each)}.")
@@ -292,6 +297,8 @@ def open_questions(
         said.append(f"How long it takes on a real processor: {NOT_SHARED}")
     elif results.machine.exact and metrics and all(m.unit in (TOUCHED, TOUCHED_PAGES) for m in metrics):
         said.append(f"How long it takes on a real processor: {NOT_TOUCHED}")
+    elif results.machine.resolution:
+        said.append(f"How long it takes on a real processor: {NOT_VIRTUAL}")
     elif results.machine.exact:
         said.append(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
