@@ -100,6 +100,24 @@ def not_ours() -> float:
     return (irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
+def test_messages_are_received_as_they_are_sent() -> None:
+    """More than a socket holds, so that a receiver that does not read has its sender wait for ever; to an odd number, too."""
+    for processes in (2, 5):
+        words = ["--processes", str(processes), "--transfers", "3000", "--block", "512", "--deadline", "60"]
+        out = kload("--kind", "messages", *words)
+        assert out["finished"] == processes and out["voluntary"] > 0
+
+
+def test_messengers_wait_for_each_answer() -> None:
+    """One worker has one request at a time: what its requests take, from post to answer, does not overlap."""
+    words = ["--workers", "1", "--requests", "200", "--work", "20000", "--messengers", "1"]
+    done = subprocess.run([program("kwake"), *words], capture_output=True, text=True, check=True)
+    out = json.loads(done.stdout)
+    assert out["response_ns"]["n"] == 200 and out["dispatch_ns"]["max"] == 0 and out["late"] is None
+    took = sum(least * count for least, count in out["response_ns"]["histogram"])
+    assert 200 * out["work_ns"]["min"] < took < out["seconds"] * 1e9
+
+
 POLICIES = [
     ("other", "other"),
     ("batch", "batch"),
@@ -219,7 +237,9 @@ BENCHMARKS: list[tuple[str, dict[str, Any]]] = [
     ("kload", {"processes": 12, "iterations": 200_000}),
     ("kload", {"kind": "io", "processes": 4, "io": "buffered", "transfers": 16}),
     ("kload", {"kind": "mixed", "processes": 4, "io": "dsync", "transfers": 8}),
+    ("kload", {"kind": "messages", "processes": 6, "transfers": 20, "block": 512}),
     ("wakeup", {"requests": 500, "rate": 1000, "hogs": 2}),
+    ("wakeup", {"requests": 250, "workers": 4, "messengers": 2, "work": 1000}),
     ("desktop", {"frames": 100, "rate": 100, "hogs": 2, "work": 20_000}),
 ]
 

@@ -1,4 +1,4 @@
-"""wakeup: how long tasks wait to run after they were woken, at a fixed rate of requests (our kwake)."""
+"""wakeup: how long tasks wait to run after they were woken, at a fixed rate of requests or one after the other (our kwake)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from kduel.benchmarks.support.varied import VariedBenchmark, VariedParameters, o
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
 
+USUAL_RATE = 200
+RATE = "All requests, over the time from the first post to the last answer."
 Workers = Annotated[int, Meta(ge=1, le=4096)]
 Hogs = Annotated[int, Meta(ge=0, le=4096)]
 Rate = Annotated[int, Meta(ge=1, le=10_000)]
@@ -47,22 +49,35 @@ class WakeupOutput(Struct):
     dispatcher_policy: str
     seconds: Amount
     queued: Natural
-    late: Natural
+    late: Natural | None
     wake_ns: WakeupTimes
     start_ns: WakeupTimes
     response_ns: WakeupTimes
     dispatch_ns: WakeupTimes
     hog_points_per_s: Amount | None = None
+    messengers: int = 0
+    clock: Natural = 0
+    """When the program executed the mark that QEMU's plug-in `turns` knows, nanoseconds."""
+    slowest: list[tuple[Natural, Natural, Natural]] = []
+    """Of the slowest wake-ups: the worker's process, when it was woken, when it ran."""
 
 
 class WakeupParameters(VariedParameters, frozen=True):
-    """`rate` and `requests` are for each worker; `work` is points of pi for each request."""
+    """`rate` and `requests` are for each worker; `work` is points of pi for each request. With `messengers` there is no rate: so
+    many ordinary tasks wake those workers that have answered, as schbench's message threads do."""
 
     workers: Workers = 2
-    rate: Rate = 200
+    rate: Rate = USUAL_RATE
     requests: Requests = 1000
     work: Number = 20_000
     hogs: Hogs = 0
+    messengers: Annotated[int, Meta(ge=0, le=4096)] = 0
+
+    def __post_init__(self) -> None:
+        if self.messengers > self.workers:
+            raise ValueError(f"{self.messengers} messengers have only {self.workers} workers: give each one at least")
+        if self.messengers and self.rate != USUAL_RATE:
+            raise ValueError("requests that messengers send have no rate: leave out rate, or messengers")
 
 
 class Wakeup(VariedBenchmark[WakeupParameters]):
@@ -77,7 +92,7 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
     distributions = ("latency",)
 
     label_template = "wakeup-{workers}w"
-    label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs", "conditions": "{}c"}
+    label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs", "messengers": "{}m", "conditions": "{}c"}
 
     def metrics(self, parameters: WakeupParameters) -> tuple[Metric, ...]:
         p999 = Metric("latency-p99.9", "us", "lower", "999 of 1000 requests were begun no later.", "p999")
@@ -92,6 +107,10 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
                 Metric("latency-max", "us", "lower", "The latest begin; grows with the number of requests.", "max"),
             ),
             *with_aspect(
+                "scheduling",
+                *([Metric("requests-per-second", "1/s", "higher", RATE, "mean")] if parameters.messengers else ()),
+            ),
+            *with_aspect(
                 "request-latency",
                 Metric(
                     "response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"
@@ -104,7 +123,9 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
         return under_conditions(parameters) + kwake_command(parameters)
 
     def seconds(self, parameters: WakeupParameters) -> float:
-        return max(1, parameters.conditions) * (0.5 + float(parameters.requests) / float(parameters.rate))
+        p = parameters
+        took = p.workers * p.requests * (p.work * 4e-9 + 1e-5) if p.messengers else float(p.requests) / float(p.rate)
+        return max(1, p.conditions) * (0.5 + took)
 
     def policy_tasks(self, parameters: WakeupParameters) -> int | None:
         return int(parameters.workers)
@@ -119,6 +140,10 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
         }
         if parameters.workers * parameters.requests >= 1000:
             found["latency-p99.9"] = microseconds(out.start_ns, "p999")
+        if parameters.messengers:
+            if not out.seconds:
+                raise ParseError("the requests took no time")
+            found["requests-per-second"] = parameters.workers * parameters.requests / out.seconds
         return found
 
     def details(self, raw: Raw, parameters: WakeupParameters) -> Details:
@@ -147,7 +172,7 @@ def kwake_command(parameters: WakeupParameters) -> str:
     p = parameters
     return (
         f'"$KDUEL_PROGRAMS/kwake" --workers {p.workers} --rate {p.rate} --requests {p.requests} --work {p.work} '
-        f"--hogs {p.hogs}\n"
+        f"--hogs {p.hogs}{f' --messengers {p.messengers}' if p.messengers else ''}\n"
     )
 
 
@@ -155,7 +180,7 @@ def read_kwake(text: str, parameters: WakeupParameters) -> WakeupOutput:
     """kwake's output, checked against the parameters and for consistency. Raises ParseError."""
     out = read_json(text, WakeupOutput, "kwake's output")
     p = parameters
-    for what in ("workers", "rate", "requests", "work", "hogs"):
+    for what in ("workers", "rate", "requests", "work", "hogs", "messengers"):
         if getattr(out, what) != getattr(p, what):
             raise ParseError(f"{what} is {getattr(out, what)} in the output; asked for was {getattr(p, what)}")
     total = p.workers * p.requests
@@ -164,7 +189,7 @@ def read_kwake(text: str, parameters: WakeupParameters) -> WakeupOutput:
             raise ParseError(f"the {name} times are not of all {total} requests")
     if out.wake_ns.n + out.queued != total or sum(count for _, count in out.wake_ns.histogram) != out.wake_ns.n:
         raise ParseError("woken and queued requests are not all requests")
-    if out.late > total:
+    if (out.late is None) != bool(p.messengers) or (out.late or 0) > total:
         raise ParseError(f"{out.late} requests of {total} were late")
     for name, distribution in (("start", out.start_ns), ("response", out.response_ns)):
         check_distribution(distribution, name)

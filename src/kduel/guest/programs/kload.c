@@ -32,6 +32,14 @@ static void make_input(void) {
     free(block);
 }
 
+static void make_lanes(void) {
+    int count = want.processes - want.processes / 2;
+    lanes = calloc((size_t)count, sizeof *lanes);
+    for (int i = 0; i < count; i++)
+        if (!lanes || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lanes[i]))
+            fail(1, "no socket for process %d of %d: %s", i + 1, count, strerror(errno));
+}
+
 static void remove_files(void) {
     char path[4096];
     for (int i = 0; i < want.processes; i++)
@@ -139,6 +147,7 @@ int main(int count, char **words) {
     sigaction(SIGCHLD, &on, NULL);
 
     if (want.kind == IO || want.kind == MIXED) make_input();
+    if (want.kind == MESSAGES) make_lanes();
     run.throttled_before = throttle_lines();
     /* RESET_ON_FORK: the processes begin as OTHER, whatever the driver is. */
     struct policy above = {.size = 48, .policy = FIFO, .priority = 99, .flags = RESET_ON_FORK};

@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-enum { CPU, IO, MIXED, BLOCKS };
+enum { CPU, IO, MIXED, BLOCKS, MESSAGES };
 enum { BUFFERED, DIRECT, DSYNC };
 enum { MOST_PROCESSES = 100000, MOST_OUTPUTS = 64, QUIET_NS = 200000000 };
-static const char *kinds[] = {"cpu", "io", "mixed", "blocks"};
+static const char *kinds[] = {"cpu", "io", "mixed", "blocks", "messages"};
 static const char *modes[] = {"buffered", "direct", "dsync"};
 
 /* What a process leaves in memory shared with the driver. Times in ns of CLOCK_MONOTONIC. */
@@ -45,6 +45,7 @@ static struct {
           .size = 262144, .deadline = 600, .directory = ".", .policy_text = "other"};
 
 static struct shared *shared;
+static int (*lanes)[2]; /* a pair of sockets for each process that receives */
 static pid_t driver;
 
 static double seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec / 1e6; }

@@ -7,10 +7,11 @@
 #include <getopt.h>
 
 static void usage_error(void) {
-    fputs("usage: kload --kind cpu|io|mixed|blocks [--processes N] [--iterations N] [--policy POLICY]\n"
+    fputs("usage: kload --kind cpu|io|mixed|messages|blocks [--processes N] [--iterations N] [--policy POLICY]\n"
           "  --iterations  points of pi per process (cpu, mixed), or sleeps of 2 ms (blocks)\n"
           "  --transfers N --block BYTES --size BYTES --outputs N --io buffered|direct|dsync --dir DIR\n"
           "                blocks that each process reads from one file and writes to its outputs in turn (io, mixed)\n"
+          "                or messages of BYTES that each of the first half sends to each of the others (messages)\n"
           "  --policy      other batch idle ext fifo:P rr:P deadline:R,D,P (ns), nice:N slice:NS, joined by '+';\n"
           "                by default what KDUEL_POLICY says\n"
           "  --deadline S  kill all after so many seconds, exit status 124\n"
@@ -40,7 +41,7 @@ static void read_options(int count, char **words) {
         {"verify", 0, 0, 'v'},    {0, 0, 0, 0}};
     if (getenv("KDUEL_POLICY") && *getenv("KDUEL_POLICY")) want.policy_text = getenv("KDUEL_POLICY");
     for (int c; (c = getopt_long(count, words, "", options, NULL)) != -1;) {
-        if (c == 'k') want.kind = one_of(optarg, kinds, 4);
+        if (c == 'k') want.kind = one_of(optarg, kinds, 5);
         else if (c == 'n') want.processes = (int)count_of(optarg, 1, MOST_PROCESSES);
         else if (c == 'i') want.iterations = count_of(optarg, 0, 1LL << 50);
         else if (c == 'p') want.policy_text = optarg;
@@ -55,7 +56,8 @@ static void read_options(int count, char **words) {
         else if (c == 'v') want.verify = 1;
         else usage_error();
     }
-    if (want.kind < 0 || optind != count || want.size % want.block) usage_error();
+    if (want.kind < 0 || optind != count) usage_error();
+    if ((want.kind == IO || want.kind == MIXED) && want.size % want.block) usage_error();
     if (policy_parse(want.policy_text, &want.policy)) usage_error();
 }
 

@@ -4,6 +4,8 @@
 
 #include "kload.h"
 
+#include <sys/socket.h>
+
 struct files {
     int input, outputs[MOST_OUTPUTS];
     char *buffer;
@@ -22,6 +24,11 @@ static void path_of(char *into, size_t room, int process, int output) {
     snprintf(into, room, "%s/kload-%d-%d.out", want.directory, process, output);
 }
 
+static void take_buffer(struct slot *mine, struct files *files) {
+    if (posix_memalign((void **)&files->buffer, 4096, (size_t)want.block)) stop(mine, ENOMEM, "taking a buffer");
+    memset(files->buffer, 0, (size_t)want.block);
+}
+
 static void open_files(struct slot *mine, struct files *files, int index) {
     int extra = want.mode == DIRECT ? O_DIRECT : want.mode == DSYNC ? O_DSYNC : 0;
     char path[4096];
@@ -33,8 +40,7 @@ static void open_files(struct slot *mine, struct files *files, int index) {
         files->outputs[i] = open(path, O_WRONLY | O_CREAT | O_TRUNC | extra, 0600);
         if (files->outputs[i] < 0) stop(mine, errno, "opening output %d (%s)", i, modes[want.mode]);
     }
-    if (posix_memalign((void **)&files->buffer, 4096, (size_t)want.block)) stop(mine, ENOMEM, "taking a buffer");
-    memset(files->buffer, 0, (size_t)want.block);
+    take_buffer(mine, files);
 }
 
 /* One block from the input to the next output; both wrap around at `size`. */
@@ -43,6 +49,22 @@ static void transfer(struct slot *mine, struct files *files, long long number) {
     if (pread(files->input, files->buffer, (size_t)want.block, from) != want.block) stop(mine, errno, "reading");
     if (pwrite(files->outputs[number % want.outputs], files->buffer, (size_t)want.block, to) != want.block)
         stop(mine, errno, "writing");
+}
+
+/* The first half of the processes sends to each of the others as many messages as there are transfers. */
+static void pass_messages(struct slot *mine, int index, char *buffer) {
+    int senders = want.processes / 2;
+    if (index < senders) {
+        for (long long i = 0; i < want.transfers; i++)
+            for (int to = 0; to < want.processes - senders; to++)
+                if (write(lanes[to][1], buffer, (size_t)want.block) != want.block) stop(mine, errno, "sending");
+        return;
+    }
+    for (long long left = senders * want.transfers * want.block; left;) {
+        ssize_t got = read(lanes[index - senders][0], buffer, (size_t)want.block);
+        if (got <= 0) stop(mine, errno, "receiving");
+        left -= got;
+    }
 }
 
 static void sleep_once(void) {
@@ -72,6 +94,7 @@ static void process(int index, int ready, int gate, int leave) {
 
     mine->pid = getpid();
     if (want.kind == IO || want.kind == MIXED) open_files(mine, &files, index);
+    if (want.kind == MESSAGES) take_buffer(mine, &files);
     /* What is needed below is brought into memory now, so that the work has no page fault of its own. */
     if (want.kind == CPU || want.kind == MIXED) mine->inside = pi_points(&state, 64);
     if (want.kind == BLOCKS) sleep_once();
@@ -102,6 +125,9 @@ static void process(int index, int ready, int gate, int leave) {
             mine->inside += pi_points(&state, to - from);
             transfer(mine, &files, i);
         }
+        break;
+    case MESSAGES:
+        pass_messages(mine, index, files.buffer);
         break;
     default:
         for (long long i = 0; i < want.iterations; i++) sleep_once();

@@ -7,6 +7,9 @@
  *   response  from the planned time to the work's end, for all requests: a slow one delays and so lengthens the next
  *   dispatch  from the planned time to the post: the dispatcher's own lateness, to judge the others by
  * Requests run at a rate that no answer slows down, so a stall is seen by every request that falls into it.
+ *
+ * With --messengers there is no rate: each messenger, an ordinary task, posts to its workers whatever they have answered so
+ * far, again and again, and sleeps while all are at work. Then a request's planned time is that of its post.
  */
 #define _GNU_SOURCE
 #include "policy.h"
@@ -20,7 +23,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { MOST_WORKERS = 4096, MOST_REQUESTS = 4000000, GRACE_S = 20, HOG_CHUNK = 10000 };
+/* Known to QEMU's plug-in `turns` alone: there the clock is read next. */
+#if defined __x86_64__ || defined __i386__
+#define MARK_CLOCK() __asm__ volatile("xchg %%di, %%di" ::: "memory")
+#else
+#define MARK_CLOCK() (void)0
+#endif
+
+enum { MOST_WORKERS = 4096, MOST_REQUESTS = 4000000, GRACE_S = 20, HOG_CHUNK = 10000, SLOWEST = 5 };
 
 struct worker {
     _Atomic uint32_t posted; /* futex: requests posted so far */
@@ -35,7 +45,7 @@ struct request {
 };
 
 static struct {
-    long long workers, rate, requests, work, hogs;
+    long long workers, rate, requests, work, hogs, messengers;
     const char *policy_text;
     struct policy policy;
 } want = {.workers = 2, .rate = 100, .requests = 1000, .work = 20000, .hogs = -1, .policy_text = "other"};
@@ -45,6 +55,7 @@ static struct request *requests; /* those of worker w from w * want.requests on 
 static _Atomic uint32_t *hog_chunks;
 static pid_t *hogs;
 static atomic_int *hogs_may_run;
+static _Atomic uint32_t *answers; /* futex of each messenger: what its workers have answered */
 
 static void end_all(void) {
     for (long long i = 0; i < want.workers; i++)
@@ -58,6 +69,7 @@ static void end_all(void) {
 }
 
 static int64_t planned(int64_t begin, long long worker, long long index) {
+    if (want.messengers) return requests[worker * want.requests + index].sent;
     int64_t period = 1000000000 / want.rate;
     return begin + index * period + worker * period / want.workers;
 }
@@ -86,6 +98,11 @@ static void run_worker(int number) {
         sink += pi_points(&state, want.work);
         own[i].done = now_ns();
         atomic_store(&mine->answered, i + 1);
+        if (want.messengers) {
+            _Atomic uint32_t *told = &answers[number % want.messengers];
+            atomic_fetch_add(told, 1);
+            futex_wake(told);
+        }
     }
     (void)sink;
     _exit(0);
@@ -145,9 +162,10 @@ static void put_distribution(const char *name, int64_t *samples, long long count
 }
 
 static void usage_error(void) {
-    fputs("usage: kwake [--workers N] [--rate R] [--requests N] [--work POINTS] [--hogs N] [--policy POLICY]\n"
+    fputs("usage: kwake [--workers N] [--rate R] [--requests N] [--work POINTS] [--hogs N] [--messengers N] [--policy POLICY]\n"
           "  --rate      requests a second to each worker   --requests  to each worker\n"
           "  --work      points of pi for each request      --hogs      busy processes beside (OTHER, nice 0)\n"
+          "  --messengers N  of workers that ask for the next request, at no rate: at most one for each\n"
           "  --policy    of the workers: as kpolicy has it; by default what KDUEL_POLICY says\n", stderr);
     exit(2);
 }
@@ -161,7 +179,7 @@ static long long count_of(const char *word, long long least, long long most) {
 static void read_options(int count, char **words) {
     static const struct option options[] = {{"workers", 1, 0, 'w'}, {"rate", 1, 0, 'r'},   {"requests", 1, 0, 'n'},
                                             {"work", 1, 0, 'k'},    {"hogs", 1, 0, 'h'},   {"policy", 1, 0, 'p'},
-                                            {0, 0, 0, 0}};
+                                            {"messengers", 1, 0, 'm'}, {0, 0, 0, 0}};
     if (getenv("KDUEL_POLICY") && *getenv("KDUEL_POLICY")) want.policy_text = getenv("KDUEL_POLICY");
     want.hogs = 0;
     for (int c; (c = getopt_long(count, words, "", options, NULL)) != -1;) {
@@ -170,10 +188,11 @@ static void read_options(int count, char **words) {
         else if (c == 'n') want.requests = count_of(optarg, 1, MOST_REQUESTS);
         else if (c == 'k') want.work = count_of(optarg, 0, 1LL << 40);
         else if (c == 'h') want.hogs = count_of(optarg, 0, MOST_WORKERS);
+        else if (c == 'm') want.messengers = count_of(optarg, 0, MOST_WORKERS);
         else if (c == 'p') want.policy_text = optarg;
         else usage_error();
     }
-    if (optind != count || want.workers * want.requests > MOST_REQUESTS) usage_error();
+    if (optind != count || want.workers * want.requests > MOST_REQUESTS || want.messengers > want.workers) usage_error();
     if (policy_parse(want.policy_text, &want.policy)) usage_error();
 }
 
@@ -186,21 +205,31 @@ static void *shared_memory(size_t size) {
     return got;
 }
 
+static pid_t fork_or_end(const char *role, long long number) {
+    char name[16];
+    pid_t child = fork();
+    if (child < 0) {
+        fprintf(stderr, "kwake: %s %lld could not be made: %s\n", role, number, strerror(errno));
+        end_all();
+        exit(1);
+    }
+    if (child) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing outlives a dispatcher that was killed */
+    snprintf(name, sizeof name, "%s %lld", role, number);
+    prctl(PR_SET_NAME, name);
+    return child;
+}
+
 static void start_all(void) {
-    for (int i = 0; i < want.workers + want.hogs; i++) {
-        pid_t child = fork();
-        if (child < 0) {
-            fprintf(stderr, "kwake: process %d could not be made: %s\n", i + 1, strerror(errno));
-            end_all();
-            exit(1);
-        }
-        if (child == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing outlives a dispatcher that was killed */
-            if (i < want.workers) run_worker(i);
-            run_hog((int)(i - want.workers));
-        }
-        if (i < want.workers) workers[i].pid = child;
-        else hogs[i - want.workers] = child;
+    for (int i = 0; i < want.workers; i++) {
+        pid_t child = fork_or_end("worker", i + 1);
+        if (!child) run_worker(i);
+        workers[i].pid = child;
+    }
+    for (int i = 0; i < want.hogs; i++) {
+        pid_t child = fork_or_end("hog", i + 1);
+        if (!child) run_hog(i);
+        hogs[i] = child;
     }
 }
 
@@ -225,18 +254,47 @@ static void wait_for_workers(void) {
     }
 }
 
+static void post(long long w, uint32_t i) {
+    struct request *r = &requests[w * want.requests + i];
+    /* It sleeps if it has answered all so far and said that it waits for this one. */
+    r->slept = atomic_load(&workers[w].waiting) == i + 1;
+    r->sent = now_ns();
+    atomic_store(&workers[w].posted, i + 1);
+    futex_wake(&workers[w].posted);
+}
+
+static void run_messenger(int number) {
+    for (long long left = 1; left;) {
+        uint32_t seen = atomic_load(&answers[number]);
+        left = 0;
+        for (long long w = number; w < want.workers; w += want.messengers) {
+            uint32_t answered = atomic_load(&workers[w].answered);
+            left += answered < (uint32_t)want.requests;
+            if (answered < (uint32_t)want.requests && atomic_load(&workers[w].posted) == answered) post(w, answered);
+        }
+        if (left) futex_wait(&answers[number], seen, NULL);
+    }
+    _exit(0);
+}
+
+/* Until all messengers have all answers; main itself sleeps meanwhile. */
+static void dispatch_by_messengers(void) {
+    pid_t own[want.messengers];
+    for (int i = 0; i < want.messengers; i++) {
+        own[i] = fork_or_end("messenger", i + 1);
+        if (own[i] == 0) run_messenger(i);
+    }
+    for (int i = 0; i < want.messengers; i++)
+        while (waitpid(own[i], NULL, 0) < 0 && errno == EINTR) {}
+}
+
 static void dispatch(int64_t begin) {
     for (long long i = 0; i < want.requests; i++)
         for (long long w = 0; w < want.workers; w++) {
             int64_t at = planned(begin, w, i);
             struct timespec t = {at / 1000000000, at % 1000000000};
             while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {}
-            struct request *r = &requests[w * want.requests + i];
-            /* It sleeps if it has answered all so far and said that it waits for this one. */
-            r->slept = atomic_load(&workers[w].waiting) == (uint32_t)i + 1;
-            r->sent = now_ns();
-            atomic_store(&workers[w].posted, (uint32_t)i + 1);
-            futex_wake(&workers[w].posted);
+            post(w, (uint32_t)i);
         }
 }
 
@@ -254,6 +312,22 @@ static void wait_for_answers(void) {
         }
 }
 
+/* The workers that slept and ran last after their post: who, when it was posted, when it ran. */
+static void put_slowest(int64_t clock) {
+    printf(",\n \"clock\":%lld,\"slowest\":[", (long long)clock);
+    for (int k = 0; k < SLOWEST; k++) {
+        struct request *found = NULL;
+        for (long long i = 0; i < want.workers * want.requests; i++)
+            if (requests[i].slept && (!found || requests[i].woke - requests[i].sent > found->woke - found->sent))
+                found = &requests[i];
+        if (!found) break;
+        printf("%s[%d,%lld,%lld]", k ? "," : "", (int)workers[(found - requests) / want.requests].pid, (long long)found->sent,
+               (long long)found->woke);
+        found->slept = 0;
+    }
+    putchar(']');
+}
+
 int main(int count, char **words) {
     read_options(count, words);
     workers = shared_memory((size_t)want.workers * sizeof *workers);
@@ -261,6 +335,7 @@ int main(int count, char **words) {
     hog_chunks = shared_memory((size_t)want.hogs * sizeof *hog_chunks);
     hogs = shared_memory((size_t)want.hogs * sizeof *hogs);
     hogs_may_run = shared_memory(sizeof *hogs_may_run);
+    answers = shared_memory((size_t)want.messengers * sizeof *answers);
     long long all = want.workers * want.requests;
     int64_t *samples = malloc((size_t)all * sizeof *samples);
     if (!samples) return 1;
@@ -272,17 +347,20 @@ int main(int count, char **words) {
     wait_for_workers();
 
     usleep(200000); /* the hogs spread over the CPUs */
-    int64_t begin = now_ns() + 10000000;
+    MARK_CLOCK();
+    int64_t clock = now_ns(), begin = clock + (want.messengers ? 0 : 10000000);
     uint64_t chunks = all_chunks();
     atomic_store(hogs_may_run, 1);
-    dispatch(begin);
+    if (want.messengers) dispatch_by_messengers();
+    else dispatch(begin);
     chunks = all_chunks() - chunks;
     int64_t took = now_ns() - begin;
     wait_for_answers();
     end_all();
 
-    printf("{\"kwake\":1,\"workers\":%lld,\"rate\":%lld,\"requests\":%lld,\"work\":%lld,\"hogs\":%lld,\"policy_wanted\":\"%s\","
-           "\"policy\":", want.workers, want.rate, want.requests, want.work, want.hogs, want.policy_text);
+    printf("{\"kwake\":1,\"workers\":%lld,\"rate\":%lld,\"requests\":%lld,\"work\":%lld,\"hogs\":%lld,\"messengers\":%lld,"
+           "\"policy_wanted\":\"%s\",\"policy\":", want.workers, want.rate, want.requests, want.work, want.hogs,
+           want.messengers, want.policy_text);
     policy_print(stdout, &want.policy);
     printf(",\"dispatcher_policy\":\"%s\",\"seconds\":%.9f", raised ? "fifo:98" : "other", (double)took / 1e9);
     if (want.hogs) printf(",\"hog_points_per_s\":%.3f", (double)chunks * HOG_CHUNK / ((double)took / 1e9));
@@ -305,6 +383,8 @@ int main(int count, char **words) {
     put_distribution("dispatch", samples, all);
     for (long long i = 0; i < all; i++) samples[i] = requests[i].done - requests[i].woke;
     put_distribution("work", samples, all);
-    printf(",\n \"late\":%lld}\n", late);
+    put_slowest(clock);
+    if (want.messengers) puts(",\n \"late\":null}");
+    else printf(",\n \"late\":%lld}\n", late);
     return fflush(stdout) ? 1 : 0;
 }

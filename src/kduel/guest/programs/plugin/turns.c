@@ -1,6 +1,8 @@
 /* A QEMU plug-in that gives all vCPUs the same speed: each executes a turn of so many instructions, one after the other.
  *
- * Arguments: out=FILE (a line of JSON when QEMU ends: what each vCPU executed), quantum=N (instructions in a turn).
+ * Arguments: out=FILE (a line of JSON when QEMU ends: what each vCPU executed), quantum=N (instructions in a turn);
+ * switches=FILE, pid=OFFSET, comm=OFFSET (a line for each switch: instructions of all vCPUs so far, the vCPU, number and name
+ * of the task that it goes on with, which lie there in the kernel's task_struct; `TIME clock` where a program reads the clock).
  *
  * With QEMU's instruction-counting clock time is the sum of what all vCPUs execute. Where none of them halts (the guest's
  * idle=poll) and each executes as much as the others, it goes by evenly: of N vCPUs each executes one instruction in N
@@ -27,6 +29,11 @@ static int at, coming; /* the vCPU whose turn it is; how many have executed the 
 static uint64_t executed[CPUS], turns[CPUS], lost, passed_over, after;
 static int64_t longest;
 static void (*keep_turn)(void *);
+
+static FILE *switches;
+static long pid_at = -1, comm_at = -1;
+static uint64_t all; /* instructions of all vCPUs */
+static int (*read_memory)(void *cpu, uint64_t address, void *into, size_t size, bool is_write);
 
 static void grant(int cpu, bool counts) {
     left[cpu] += turn;
@@ -60,6 +67,7 @@ static void on_block(unsigned vcpu, void *data) {
         left[at] = turn;
     }
     left[at] -= insns;
+    all += (uint64_t)insns;
     if (halted) after += (uint64_t)insns;
     else if (coming == vcpus) executed[at] += (uint64_t)insns;
     if (left[at] > 0) return;
@@ -87,18 +95,54 @@ static void on_region_marker(unsigned vcpu, void *data) {
     if (what == RESET) turn = quantum;
 }
 
+/* __switch_to_asm leaves the stack of one task, and takes that of the next: mov %rsp,OFFSET(%rdi); mov OFFSET(%rsi),%rsp. */
+static bool is_switch_x86(const uint8_t *before, const uint8_t *b) {
+    static const uint8_t leave[] = {0x48, 0x89, 0xa7}, take[] = {0x48, 0x8b, 0xa6};
+    return !memcmp(before, leave, 3) && !memcmp(b, take, 3) && !memcmp(before + 3, b + 3, 4);
+}
+
+static void on_switch(unsigned vcpu, uint32_t info, uint64_t address, void *offset) {
+    uint64_t task = address - (uintptr_t)offset;
+    int32_t pid;
+    char comm[16] = "";
+    (void)vcpu, (void)info;
+    if (coming < vcpus || halted) return;
+    if (read_memory(running(), task + (uint64_t)pid_at, &pid, sizeof pid, false) ||
+        read_memory(running(), task + (uint64_t)comm_at, comm, sizeof comm - 1, false))
+        fprintf(switches, "%llu %d unreadable\n", (unsigned long long)all, at);
+    else fprintf(switches, "%llu %d %d %s\n", (unsigned long long)all, at, pid, comm);
+}
+
+static void on_clock(unsigned vcpu, void *data) {
+    (void)vcpu, (void)data;
+    fprintf(switches, "%llu clock\n", (unsigned long long)all);
+}
+
+static void watch_switches(struct qemu_plugin_insn *insn, const uint8_t *before, const uint8_t *code, size_t size, bool kernel) {
+    static const uint8_t clock[] = {0x66, 0x87, 0xff};
+    uint32_t offset;
+    memcpy(&offset, code + 3, 4);
+    if (kernel && size == 7 && is_switch_x86(before, code))
+        qemu_plugin_register_vcpu_mem_cb(insn, on_switch, NO_REGISTERS, READS_AND_WRITES, (void *)(uintptr_t)offset);
+    if (!kernel && size == 3 && !memcmp(code, clock, 3))
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, on_clock, NO_REGISTERS, NULL);
+}
+
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     size_t insns = qemu_plugin_tb_n_insns(tb);
     bool kernel = qemu_plugin_tb_vaddr(tb) >> 63;
+    uint8_t before[INSN_MAX] = {0};
     (void)id;
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, (void *)(uintptr_t)(insns << 1 | kernel));
     for (size_t i = 0; i < insns; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-        uint8_t code[INSN_MAX];
+        uint8_t code[INSN_MAX] = {0};
         size_t size = bytes_of(insn, code, sizeof code);
         int marker = kernel ? NO_MARKER : marker_x86(code, size);
         if (marker == SELECT || marker == RESET)
             qemu_plugin_register_vcpu_insn_exec_cb(insn, on_region_marker, NO_REGISTERS, (void *)(intptr_t)marker);
+        if (switches) watch_switches(insn, before, code, size, kernel);
+        memcpy(before, code, sizeof before);
         if (is_halt_x86(code, size)) qemu_plugin_register_vcpu_insn_exec_cb(insn, on_halting, NO_REGISTERS, NULL);
         if (is_pause_x86(code, size)) qemu_plugin_register_vcpu_insn_exec_cb(insn, on_pause, NO_REGISTERS, NULL);
     }
@@ -115,6 +159,7 @@ static void on_exit_(qemu_plugin_id_t id, void *data) {
             fprintf(out, "%s[%llu,%llu]", i ? "," : "", (unsigned long long)turns[i], (unsigned long long)executed[i]);
         fputs("]}\n", out);
     }
+    if (switches && fclose(switches)) out = NULL;
     if (!out || fclose(out)) {
         perror(out_path);
         abort();
@@ -124,6 +169,9 @@ static void on_exit_(qemu_plugin_id_t id, void *data) {
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **words) {
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
+        else if (!strncmp(words[i], "switches=", 9)) switches = fopen(words[i] + 9, "w");
+        else if (!strncmp(words[i], "pid=", 4)) pid_at = strtol(words[i] + 4, NULL, 0);
+        else if (!strncmp(words[i], "comm=", 5)) comm_at = strtol(words[i] + 5, NULL, 0);
         else if (!strncmp(words[i], "quantum=", 8)) quantum = strtoll(words[i] + 8, NULL, 0);
     }
     if (!find_vcpus(info)) return 1;
@@ -134,6 +182,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         fprintf(stderr, "kduel turns: needs a file to write, and a turn of one instruction at least\n");
         return 1;
     }
+    if (switches) read_memory = (int (*)(void *, uint64_t, void *, size_t, bool))(uintptr_t)exported("cpu_memory_rw_debug");
+    if (switches && (!read_memory || pid_at < 0 || comm_at < 0)) return 1;
     turn = quantum;
     (void)counter_now, (void)count_executions, (void)counter_new;
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
