@@ -74,6 +74,8 @@ class Desktop(Benchmark[DesktopParameters]):
         out = read_kwake(raw.stdout, frame_requests(parameters))
         if out.hog_points_per_s is None:
             raise ParseError("the output lacks the work done by the hogs")
+        if out.late is None:
+            raise ParseError("the output lacks the number of late requests")
         return {
             "frame-p50": microseconds(out.response_ns, "p50") / 1000,
             "frame-p99": microseconds(out.response_ns, "p99") / 1000,
