@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flaws import PLANTED, sensitivity
 from lint_runs import linted, noise, said, table
+from planted_flaws.carry_over import following
 from planted_flaws.share_unequal import held_late
 from taken_turns import TURN, change_turns, in_turns, turns_of, with_slices
 
@@ -211,6 +212,12 @@ class TestFindingsOfTime:
         assert "place in its block" in said(samples)["order-effect"]
         found = said(in_turns(samples))
         assert "started first" in found["order-effect"] and "carry-over" not in found
+
+    def test_nothing_is_left_behind_for_the_next(self) -> None:
+        """Of trials one after the other a finding; in turns all of a block ran at the same time."""
+        samples = following(9)(np.random.default_rng(3), 12, 3)
+        assert "carry-over" in said(samples)
+        assert "carry-over" not in said(in_turns(samples))
 
 
 @pytest.mark.parametrize("code", ["share-unequal", "not-shared"])
