@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field, structs
 
 from kduel.explain.profile import CONTEXTS, Profile, Stack
+from kduel.explain.renamed import Moved, find_moved, find_renamed, translate
 
 UNSEEN = "caches, stalls, branch prediction, other processors"
 """Costs that a count of instructions does not contain, for whoever shows one."""
@@ -21,6 +22,8 @@ class Row(Struct, frozen=True, kw_only=True):
     contender: int
     only: str = ""
     """`baseline` or `contender` where the other kernel has no function of that name."""
+    was: str = ""
+    """The baseline's name of the function, where it is another one."""
 
     @property
     def difference(self) -> int:
@@ -90,6 +93,8 @@ class Explanation(Struct, kw_only=True):
     a run counts of it, without functions."""
     conditions: list[ConditionCounts] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
+    moved: list[Moved] = field(default_factory=list)
+    """Functions that the contender calls from elsewhere, the largest first."""
     blocks: int = 0
     """The blocks in which the run counted this, each under other conditions or in another layout of addresses: only the
     first of them is explained. 0 where no run is explained, or its boot."""
@@ -122,16 +127,21 @@ def explain_difference(benchmark: str, names: tuple[str, str], profiles: tuple[P
     one, other = profiles
     if one.operations != other.operations:
         raise ValueError(f"{one.operations} operations against {other.operations}")
+    renamed = find_renamed(one, other)
+    was = {name: old for old, name in renamed.items()}
+    before = translate(one.stacks, renamed)
     functions = one.functions(), other.functions()
     rows = [
         Row(
             context=context,
             function=function,
-            baseline=functions[0].get((context, function), 0),
+            baseline=functions[0].get((context, was.get(function, function)), 0),
             contender=functions[1].get((context, function), 0),
-            only=_only_in(function, one, other),
+            only="" if function in was else _only_in(function, one, other),
+            was=was.get(function, ""),
         )
-        for context, function in functions[0].keys() | functions[1].keys()
+        for context, function in {(context, renamed.get(name, name)) for context, name in functions[0]}
+        | functions[1].keys()
     ]
     rows.sort(key=lambda row: (-abs(row.difference), -row.contender, row.context, row.function))
     return Explanation(
@@ -141,9 +151,10 @@ def explain_difference(benchmark: str, names: tuple[str, str], profiles: tuple[P
         operations=one.operations,
         rows=rows,
         stacks={
-            _join_stack(stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
-            for stack in sorted(one.stacks.keys() | other.stacks.keys())
+            _join_stack(stack): (before.get(stack, 0), other.stacks.get(stack, 0))
+            for stack in sorted(before.keys() | other.stacks.keys())
         },
+        moved=find_moved(one, other, renamed),
     )
 
 

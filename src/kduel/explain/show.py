@@ -16,6 +16,8 @@ from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
 
 NOTABLE = 0.05
 """Share of the difference by which a condition must change it for the conditions to be shown."""
+MOST_MOVED = 8
+"""Functions called from elsewhere that are shown."""
 ONLY = {"": "", "baseline": "baseline only", "contender": "contender only"}
 
 
@@ -47,6 +49,7 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
             continue
         lines += ["", f"{context}: {work_of(found, context)}"]
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
+    lines += moved_lines(found, limit or MOST_MOVED)
     lines += condition_lines(found)
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
     return "\n".join([*lay_out([*lines, "", clock_sentence(found), *counted_by], width), ""])
@@ -68,6 +71,16 @@ def work_of(found: Explanation, context: str) -> str:
     """Description of whose work a context is. A boot is no operation."""
     text = CONTEXTS[context]
     return text.removesuffix(" for the operation").replace(" for it:", ":") if found.boot else text
+
+
+def moved_lines(found: Explanation, limit: int) -> list[Line]:
+    """The functions that the contender calls from elsewhere, with what they call; none where all are called as before."""
+    shown = found.moved[: min(limit, MOST_MOVED)]
+    lines: list[Line] = ["", "called from elsewhere, with all that they call"] if shown else []
+    for one in shown:
+        note = f"from {one.baseline_from} to {one.contender_from}"
+        lines.append(counts_line(one.function, one.baseline, one.contender, found.operations, note, name=True))
+    return lines
 
 
 def condition_lines(found: Explanation) -> list[Line]:
@@ -141,7 +154,15 @@ def _table(rows: list[Row], operations: int, limit: int) -> list[Line]:
     changed = [row for row in rows if row.difference]
     shown = changed[:limit] if limit else changed
     lines: list[Line] = [
-        counts_line(row.function, row.baseline, row.contender, operations, ONLY[row.only], name=True) for row in shown
+        counts_line(
+            row.function,
+            row.baseline,
+            row.contender,
+            operations,
+            f"was {row.was}" if row.was else ONLY[row.only],
+            name=True,
+        )
+        for row in shown
     ]
     for one_text, text, rest in (
         ("other function that differs", "other functions that differ", changed[len(shown) :]),

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 
-UNKNOWN = "(unknown)"
+UNKNOWN = "(code without a symbol)"
 LONGEST = 1 << 20
 """Bytes; what lies further behind a symbol is no part of its function."""
+LONGEST_LAST = 1 << 12
+"""The same behind a module's last symbol: code that the kernel made, such as a BPF program's, lies among modules."""
 _LINE = re.compile(r"^([0-9a-fA-F]{8,16}) ([tTwW]) (\S+)(?:\s+\[([^\]\s]+)\])?\s*$")
 _COMPILERS = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)(?:\.\d+)*")
 
@@ -60,7 +62,12 @@ class Symbols:
     def function(self, address: int) -> str:
         """The function that holds an address."""
         at = bisect_right(self.addresses, address)
-        return self.by_address[at - 1] if at and address - self.addresses[at - 1] < LONGEST else UNKNOWN
+        if not at:
+            return UNKNOWN
+        name, after = self.by_address[at - 1], self.by_address[at] if at < len(self.by_address) else ""
+        module = name.partition(" [")[2]
+        most = LONGEST_LAST if module and after.partition(" [")[2] != module else LONGEST
+        return name if address - self.addresses[at - 1] < most else UNKNOWN
 
     def start(self, address: int) -> int:
         """Address where that function begins; the address itself where none is known."""
