@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field, structs
 
 from kduel.explain.profile import CONTEXTS, Profile, Stack
-from kduel.explain.renamed import Moved, find_moved, find_renamed, translate
+from kduel.explain.renamed import MovedCall, find_moved, find_renamed, translate
 
 UNSEEN = "caches, stalls, branch prediction, other processors"
 """Costs that a count of instructions does not contain, for whoever shows one."""
@@ -93,7 +93,7 @@ class Explanation(Struct, kw_only=True):
     a run counts of it, without functions."""
     conditions: list[ConditionCounts] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
-    moved: list[Moved] = field(default_factory=list)
+    moved: list[MovedCall] = field(default_factory=list)
     """Functions that the contender calls from elsewhere, the largest first."""
     blocks: int = 0
     """The blocks in which the run counted this, each under other conditions or in another layout of addresses: only the

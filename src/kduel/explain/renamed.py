@@ -24,7 +24,7 @@ LEAST_STEM = 6
 """Characters that a name must have to tell anything as the beginning of another one."""
 
 
-class Moved(Struct, frozen=True, kw_only=True):
+class MovedCall(Struct, frozen=True, kw_only=True):
     """A function that the contender calls from elsewhere; instructions over all operations, with what it calls."""
 
     function: str
@@ -111,7 +111,7 @@ def translate(stacks: Mapping[Stack, int], renamed: Mapping[str, str]) -> dict[S
     return dict(found)
 
 
-def find_moved(one: Profile, other: Profile, renamed: Mapping[str, str]) -> list[Moved]:
+def find_moved(one: Profile, other: Profile, renamed: Mapping[str, str]) -> list[MovedCall]:
     """Functions that other callers call, the largest first. Both kernels have both callers; one that was only put
     between, or taken out of the chain, moves nothing: so it is where a compiler inlines another function."""
     before, after = Calls.of(translate(one.stacks, renamed)), Calls.of(other.stacks)
@@ -123,7 +123,7 @@ def find_moved(one: Profile, other: Profile, renamed: Mapping[str, str]) -> list
             here = max(sorted(gone), key=before.callers[name].__getitem__)
             there = max(sorted(new), key=after.callers[name].__getitem__)
             found.append(
-                Moved(
+                MovedCall(
                     function=name,
                     baseline_from=here,
                     contender_from=there,
