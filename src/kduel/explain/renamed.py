@@ -44,7 +44,7 @@ class Calls(Struct):
     """Every function that was under way when it was called."""
 
     @classmethod
-    def of(cls, stacks: Mapping[Stack, int]) -> Calls:
+    def from_stacks(cls, stacks: Mapping[Stack, int]) -> Calls:
         """Read off call chains. A recursive function counts where it was entered first."""
         callers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         callees, above = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
@@ -61,7 +61,7 @@ class Calls(Struct):
 def find_renamed(one: Profile, other: Profile) -> dict[str, str]:
     """The baseline's name to the contender's, of functions that were executed and that only one kernel has; none where two
     would do."""
-    before, after = Calls.of(one.stacks), Calls.of(other.stacks)
+    before, after = Calls.from_stacks(one.stacks), Calls.from_stacks(other.stacks)
     gone = {
         name for name in before.callers if name not in other.known | after.callers.keys() and not name.startswith("(")
     }
@@ -114,7 +114,7 @@ def translate(stacks: Mapping[Stack, int], renamed: Mapping[str, str]) -> dict[S
 def find_moved(one: Profile, other: Profile, renamed: Mapping[str, str]) -> list[MovedCall]:
     """Functions that other callers call, the largest first. Both kernels have both callers; one that was only put
     between, or taken out of the chain, moves nothing: so it is where a compiler inlines another function."""
-    before, after = Calls.of(translate(one.stacks, renamed)), Calls.of(other.stacks)
+    before, after = Calls.from_stacks(translate(one.stacks, renamed)), Calls.from_stacks(other.stacks)
     found = []
     for name in before.callers.keys() & after.callers.keys():
         gone = (before.callers[name].keys() - after.callers[name].keys() - after.above[name]) & other.known
