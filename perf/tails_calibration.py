@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
-from tail_boots import SHAPES, STEP, Shape, boot_of, draw_boots
+from tail_boots import SHAPES, STEP, Shape, boot_of, draw_boots, scaled_by
 from verdict_calibration import main, pct, table
 
 from kduel.core.experiment import Metric
@@ -28,6 +28,8 @@ from kduel.judge.verdict.rule import Rule
 
 LEVEL = 0.05
 BOOTS = (10, 14, 20)
+SLOW, SLOW_BOOTS = (0.05, 0.1, 0.3), (5, 10, 20, 40)
+"""Shares of boots that are twice as slow, and numbers of boots."""
 SAMPLES = 1000
 QUANTILES = [0.5, 0.9, 0.99, 0.999]
 RARE = 5e-4
@@ -60,6 +62,26 @@ def shares(runs: int) -> list[str]:
             rows.append((boots, name, *cover, pct(hits[-1] / runs), pct(wrong[0] / runs), pct(wrong[1] / runs)))
     heads = ("boots", "distribution", *(f"{100 * share:g} %" for share in QUANTILES), "a share of 5e-4")
     return table((*heads, "too high", "too low"), rows)
+
+
+def slow(runs: int) -> list[str]:
+    """Coverage of the intervals of quantiles where a share of the boots is slow, and how often no boot of a run is."""
+    rows = []
+    for boots in SLOW_BOOTS:
+        for often in SLOW:
+            shape = scaled_by(2, often)
+            truth = [shape.quantile(share) for share in QUANTILES[1:]]
+            hits, given = np.zeros(len(truth)), np.zeros(len(truth))
+            for seed in range(runs):
+                drawn = draw_boots(shape, np.random.default_rng([seed, boots, round(100 * often)]), boots, SAMPLES)
+                for place, one in enumerate(quantiles(pool(drawn), QUANTILES[1:], LEVEL)):
+                    if one.low is not None and one.high is not None:
+                        given[place] += 1
+                        hits[place] += one.low - STEP <= truth[place] <= one.high
+            cover = [pct(hit / count) if count else "none given" for hit, count in zip(hits, given, strict=True)]
+            rows.append((boots, f"{100 * often:g}", *cover, pct((1 - often) ** boots)))
+    heads = (f"{100 * share:g} %" for share in QUANTILES[1:])
+    return table(("boots", "slow boots, %", *heads, "runs without a slow boot, %"), rows)
 
 
 def pair(shape: Shape, factor: float, stretch: float, blocks: int, seed: int) -> Samples:
@@ -166,7 +188,7 @@ def model(runs: int) -> list[str]:
 
 if __name__ == "__main__":
     main(
-        {"shares": shares, "shift": shift, "model": model},
+        {"shares": shares, "slow": slow, "shift": shift, "model": model},
         __doc__,
         runs=2000,
         document=Path(__file__).parents[1] / "docs/evidence/tails.md",

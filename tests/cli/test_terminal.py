@@ -72,7 +72,7 @@ def test_a_whole_run_in_80_columns_and_24_rows(environment, tmp_path: Path, writ
     last = frames[-1]
     text = "\n".join(last)
     assert headings(last) == 1 and "now: " not in text
-    assert UNDECIDED in last
+    assert f"{UNDECIDED}." in last
     assert "→ " in text and "kduel report run" in text and "Report: run/report/index.html" in text
     title = next(number for number, line in enumerate(last) if line.startswith("letters · 7 blocks"))
     assert len([line for line in last[title:] if line]) < HEIGHT, "the result fits the screen"

@@ -206,14 +206,9 @@ def test_the_page_has_every_condition_with_both_counts() -> None:
 def test_the_change_is_that_of_the_shown_values() -> None:
     found = results()
     found.metrics = [metric("fork-exit", "processes", "more", [(160_847, 172_388.5)])]
-    assert (
-        "+11,541.5 (+7.18 %)" in (text := render_text(found, width=80, colour=False))
-        and "160,847 → 172,388.5" in text
-    )
+    assert "+11,542 (+7.18 %)" in (text := render_text(found, width=80, colour=False)) and "160,847 → 172,389" in text
     found.metrics = [metric("switch-8-0k", "", "more", [(6332.375, 7718.5), (6332.375, 7718.5)])]
-    assert (
-        "+1,386.1 (+21.9 %)" in (text := render_text(found, width=80, colour=False)) and "6,332.4 → 7,718.5" in text
-    )
+    assert "+1,387 (+21.9 %)" in (text := render_text(found, width=80, colour=False)) and "6,332 → 7,719" in text
 
 
 def parsed(text: str) -> float:

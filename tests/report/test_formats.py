@@ -59,7 +59,7 @@ def test_nothing_hidden_gets_through(name: str, example: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "dashes"),
-    [("text", 3), ("markdown", 4), ("latex", 4), ("mail", 3), ("html", 4)],
+    [("text", 3), ("markdown", 3), ("latex", 4), ("mail", 3), ("html", 4)],
 )
 def test_a_missing_number_is_a_dash_and_never_zero(name: str, dashes: int) -> None:
     results = simulated(blocks=3, metrics=1)
@@ -231,8 +231,9 @@ def test_markdown_is_nothing_but_our_own(example: str) -> None:
     # What stands between the backquotes of two names is none, and a word of one name shows as that word.
     assert all(re.fullmatch(r"kduel .+|--[a-z-]+ \w+|\S+", code) for code in codes)
     for table in re.findall(r"(?m)(?:^\|.*\n)+", text):
-        columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
-        assert columns == ({4} if table.startswith("| rank |") else {9})
+        (columns,) = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        # Without the column of intervals or of n where there is nothing in it.
+        assert columns in ((4,) if table.startswith("| rank |") else (7, 8, 9))
 
 
 def test_markdown_shows_what_it_was_given() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from examples import simulated
 from msgspec import structs
 
 from kduel.core.experiment import Metric
-from kduel.core.format import effect, interval_text, share_text, signed_number
+from kduel.core.format import effect, interval_text, means, share_text, shown_unit, signed_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.headline import headline
@@ -110,3 +112,65 @@ def test_means_that_differ_the_other_way_than_the_change_are_explained(form: str
     assert "pipe/m: the means beside" in words
     one.mean = one.baseline_mean
     assert "differ the other way" not in report_format(form).render(found)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown", "change"),
+    [
+        (6334.125, 6706.25, ("6,334", "6,706"), "+372 (+5.87 %)"),
+        (378.5, 373.5, ("379", "374"), "−5 (−1.32 %)"),
+        (1000.4, 1200.8, ("1,000", "1,201"), "+201 (+20.0 %)"),
+        (378.2, 378.4, ("378.2", "378.4"), "+0.2 (+0.0529 %)"),
+    ],
+)
+def test_instructions_have_no_fraction_unless_the_change_is_one(
+    before: float, after: float, shown: tuple[str, str], change: str
+) -> None:
+    found, lines = (result([before], [after], unit) for unit in ("instructions", "lines"))
+    for one in (found, lines):
+        one.scale, one.effect = "exact", after - before
+    assert found.mean == after and means(found) == shown and effect(found) == change
+    assert "." in "".join(means(lines))
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "shown"),
+    [
+        ([1_514_035.0, 1_283_411.0, 1_746_120.0], "ns", ("1.51 ± 0.23", "ms")),
+        ([0.0231, 0.0239, 0.0248], "s", ("23.93 ± 0.85", "ms")),
+        ([1400.0, 1500.0, 1600.0], "s", ("1,500 ± 100", "s")),
+        ([0.0004, 0.0005, 0.00061], "us", ("0.50 ± 0.11", "ns")),
+        ([242_340.0, 203_600.0, 281_080.0], "events/s", ("242,000 ± 39,000", "events/s")),
+    ],
+)
+def test_means_are_in_the_unit_and_to_the_digits_that_can_be_read(
+    values: list[float], unit: str, shown: tuple[str, str]
+) -> None:
+    found = result(values, [value * 0.99 for value in values], unit)
+    assert (means(found)[0], shown_unit(found)) == shown
+    assert found.unit == unit and found.baseline_mean == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "mail", "summary", "latex", "html"])
+def test_every_format_names_the_unit_in_which_it_shows_the_means(form: str) -> None:
+    found = simulated(metrics=1)
+    table = result([1_514_035.0, 1_283_411.0, 1_746_120.0], [1_414_035.0, 1_183_411.0, 1_646_120.0])
+    one = found.metrics[0]
+    found.metrics = [structs.replace(table, benchmark="pipe", baseline=one.baseline, contender=one.contender)]
+    text = report_format(form).render(found)
+    assert "1.51" in text and re.search(r"ms, lower is better|\(ms\)|\(ms\\\(", text)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "mail", "summary"])
+def test_a_single_trial_shows_its_values_and_no_dash(form: str) -> None:
+    found = simulated(metrics=1, blocks=1)
+    one = found.metrics[0]
+    one.effect = one.effect_pct = None
+    text = report_format(form).render(found)
+    assert one.n == 1 and one.mean and one.baseline_mean
+    assert f"{abs(100 * (one.mean / one.baseline_mean - 1)):.2f}"[:3] in text
+    assert all(bare not in text for bare in ("| – |", " – ", "interval  "))
+    assert not re.search(r"\bn\b +(\| )?notes", text)
+    # With a second block there are both columns again.
+    text = report_format(form).render(simulated(metrics=1, blocks=3))
+    assert form == "summary" or re.search(r"interval.*\bn +(\| )?notes", text)

@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 
-from kduel.core.metric_results import ConditionResult, MetricResult
+from kduel.core.metric_results import COUNTED, ConditionResult, MetricResult
 
 MISSING = "–"
 MINUS = "−"
 HUGE = 1e16
 """Beyond this a number with thousands separators is a line of digits of which most mean nothing."""
+LARGE = 100
+"""From so many instructions on half of one is not shown: nobody counts on it."""
 WIDEST = 10_000
 """Per cent: beyond this the width of an interval is not informative."""
 
@@ -26,9 +28,15 @@ def amount(value: float | None, spread: float | None = None, places: int | None 
     if size >= 1e15 or 0 < size < 1e-5:
         return with_minus(f"{value:.4g}")
     if spread is not None and math.isfinite(spread) and spread > 0:
-        places = min(decimals(spread, 2), decimals(size, 9) if size else 6)
-        return with_minus(f"{value:,.{places}f}")
-    return without_zeros(with_minus(f"{value:,.{places_of(value) if places is None else places}f}"))
+        places = min(1 - math.floor(math.log10(spread)), decimals(size, 9) if size else 6)
+        return with_minus(f"{round(value, places):,.{max(0, places)}f}")
+    places = places_of(value) if places is None else places
+    return without_zeros(with_minus(f"{rounded(value, places):,.{places}f}"))
+
+
+def rounded(value: float, places: int) -> float:
+    """A value to so many decimal places; halves go up, so that two of them differ by what they differed before."""
+    return math.floor(value + 0.5) if places == 0 else round(value, places)
 
 
 def without_zeros(text: str) -> str:
@@ -59,15 +67,30 @@ def decimals(size: float, digits: int) -> int:
     return min(9, max(0, digits - 1 - math.floor(math.log10(size))))
 
 
+TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def shown_unit(metric: MetricResult) -> str:
+    """The unit in which reports show the means: of times the one in which the larger one is from 1 to 1,000."""
+    means = [abs(mean) for mean in (metric.baseline_mean, metric.mean) if mean]
+    if metric.scale != "ratio" or metric.unit not in TIMES or not means:
+        return metric.unit
+    seconds = max(means) * TIMES[metric.unit]
+    return next((unit for unit, size in TIMES.items() if seconds >= size), "ns")
+
+
 def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Mean and SD of the baseline, then of the contender, as every report shows them next to the change.
+    """Mean and SD of the baseline, then of the contender, as every report shows them next to the change, in `shown_unit`.
 
     The SD is empty where there is none. An exact value has the digits of `exact_places`, whatever the SD over blocks is; a
     count under conditions is that of one condition and has no SD.
     """
     exact = exact_places(metric) if metric.scale == "exact" else None
+    unit = shown_unit(metric)
+    scale = TIMES[metric.unit] / TIMES[unit] if unit != metric.unit else 1.0
 
     def texts(mean: float | None, sd: float | None) -> tuple[str, str]:
+        mean, sd = (None if one is None else one * scale for one in (mean, sd))
         if mean is None or sd is None or not math.isfinite(sd) or (metric.scale == "exact" and metric.conditions):
             return amount(mean, places=exact), ""
         sd = without_residue(sd, mean)
@@ -138,15 +161,25 @@ def relative_pct(metric: MetricResult) -> float | None:
     return None
 
 
+def pct_of_means(metric: MetricResult) -> float | None:
+    """The change in per cent, or the difference of the two means in per cent where nothing was judged."""
+    share = relative_pct(metric)
+    if share is None and metric.mean is not None and metric.baseline_mean:
+        share = 100 * (metric.mean - metric.baseline_mean) / abs(metric.baseline_mean)
+    return share
+
+
 def effect(metric: MetricResult) -> str:
-    """`+4.2 %`, `−0.3 ms`, or for exact counts `+1,234 (+0.52 %)`; a dash where there is none."""
+    """`+4.2 %`, `−0.3 ms`, or for exact counts `+1,234 (+0.52 %)`; of a single trial the difference of its values; a dash where
+    there is none."""
     value, low, high, unit = effect_numbers(metric)
+    if value is None and metric.n == 1 and (share := pct_of_means(metric)) is not None:
+        return percent(share)
     if value is None or not math.isfinite(value):
         return MISSING
     if metric.scale == "exact":
-        number = exact_change(value, exact_places(metric))
         share = relative_pct(metric)
-        return f"{number} ({percent(share)})" if share else number
+        return f"{exact_effect(metric)} ({percent(share)})" if share else exact_effect(metric)
     if metric.scale == "ratio":
         return f"{signed_number(value, effect_places(value, low, high))} {unit}"
     places = (
@@ -170,21 +203,35 @@ def exact_change(value: float, places: int) -> str:
     return without_zeros(signed_number(value, places))
 
 
+def exact_effect(metric: MetricResult) -> str:
+    """An exact metric's change, which is that of the two values as they are shown."""
+    places = exact_places(metric)
+    if places or metric.baseline_mean is None or metric.mean is None:
+        return exact_change(metric.effect or 0, places)
+    return exact_change(rounded(metric.mean, 0) - rounded(metric.baseline_mean, 0), 0)
+
+
 def exact_places(metric: MetricResult) -> int:
-    """The most decimal places of an exact metric's two values and of its change."""
+    """The most decimal places of an exact metric's two values and of its change; of instructions none, unless their change
+    were another one by that."""
     if metric.baseline_mean is None or metric.mean is None or metric.effect is None:
         return max(places_of(value or 0.0) for value in (metric.baseline_mean, metric.mean, metric.effect))
-    return places_of_three(metric.baseline_mean, metric.mean, metric.effect)
+    whole = metric.unit == COUNTED
+    if whole and abs(metric.effect) >= LARGE:
+        return 0
+    return places_of_three(metric.baseline_mean, metric.mean, metric.effect, whole=whole)
 
 
-def places_of_three(before: float, after: float, change: float) -> int:
+def places_of_three(before: float, after: float, change: float, *, whole: bool = False) -> int:
     """The fewest decimal places, from those of the two values on, with which both subtract to the change, each rounded for
-    itself."""
-    fewest = max(places_of(before), places_of(after))
+    itself; `whole`: from none on."""
+    fewest = 0 if whole else max(places_of(before), places_of(after))
 
     def fits(places: int) -> bool:
-        shown = round(change, places)
-        return bool(shown) == bool(change) and shown == round(round(after, places) - round(before, places), places)
+        shown = rounded(change, places)
+        return bool(shown) == bool(change) and shown == round(
+            rounded(after, places) - rounded(before, places), places
+        )
 
     return next(filter(fits, range(fewest, 10)), fewest)
 
@@ -281,11 +328,9 @@ def effect_in_words(metric: MetricResult) -> str:
     if metric.scale == "exact":
         share = relative_pct(metric)
         places = exact_places(metric)
-        said = f"{exact_change(metric.effect or 0, places)} {metric.unit}".rstrip() + (
-            "" if share is None else f" ({percent(share)})"
-        )
+        said = f"{exact_effect(metric)} {metric.unit}".rstrip() + ("" if share is None else f" ({percent(share)})")
         ranges = low is not None and high is not None and low != high
-        least, most = (exact_change(bound or 0, max(1, places)) for bound in (low, high))
+        least, most = (exact_change(bound or 0, max(int(metric.unit != COUNTED), places)) for bound in (low, high))
         return f"{said} (range {least} to {most})" if ranges else said
     bounds = interval_text(metric)
     if bounds == MISSING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kduel.core.format import arms, effect, interval_text
+from kduel.core.format import arms, effect, interval_text, shown_unit
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
@@ -150,7 +150,7 @@ def row(metric: MetricResult, said: Digest) -> str:
     verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
     name = breakable(visible(metric.metric, 200))
-    unit = escape_latex(visible(metric.unit, 40)) + ARROWS[metric.better]
+    unit = escape_latex(visible(shown_unit(metric), 40)) + ARROWS[metric.better]
     (before, before_sd), (after, after_sd) = arms(metric)
     upper = (
         breakable(visible(metric.benchmark, 200)),

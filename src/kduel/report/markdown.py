@@ -19,6 +19,7 @@ from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title, verdict_note
 from kduel.report.content.tails import bound_lines, tail_lines
+from kduel.report.content.textgrid import shows_counts, shows_intervals
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "`": "&#96;", "$": "&#36;", "@": "@"}
@@ -114,13 +115,14 @@ def modes_sentence(metric: MetricResult) -> str:
 def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Digest) -> str:
     """One row a metric."""
     names = escape_markdown(comparison.baseline), escape_markdown(comparison.contender)
-    head = f"| metric | verdict | change | interval | {names[0]} | {names[1]} | n | notes |"
-    rows = [row(metric, said) for metric in metrics]
-    return "\n".join([head, "|---|---|--:|--:|--:|--:|--:|---|", *rows])
+    bounded, several = shows_intervals(metrics), shows_counts(metrics)
+    head = ["metric", "verdict", "change", *(["interval"] * bounded), *names, *(["n"] * several), "notes"]
+    rows = [row(metric, said, several=several, bounded=bounded) for metric in metrics]
+    return "\n".join([f"| {' | '.join(head)} |", f"|---|---|{'--:|' * (len(head) - 3)}---|", *rows])
 
 
-def row(metric: MetricResult, said: Digest) -> str:
-    """A metric's row; the verdict in bold where a difference was shown."""
+def row(metric: MetricResult, said: Digest, *, several: bool, bounded: bool) -> str:
+    """A metric's row, `several`: with n, `bounded`: with its interval; the verdict in bold where a difference was shown."""
     verdict = f"{sign_of(metric)} {metric.word}"
     if shows_difference(metric):
         verdict = f"**{verdict}**" + (f", {metric.size}" if metric.size else "")
@@ -129,9 +131,9 @@ def row(metric: MetricResult, said: Digest) -> str:
         f"{escape_markdown(key(metric))} ({escape_markdown(unit_and_side(metric))})",
         verdict,
         escape_markdown(effect(metric)),
-        escape_markdown(interval_text(metric)),
+        *([escape_markdown(interval_text(metric))] if bounded else []),
         *means(metric),
-        str(metric.n),
+        *([str(metric.n)] if several else []),
         marks,
     )
     return f"| {' | '.join(cells)} |"

@@ -14,11 +14,11 @@ from kduel.core.format import (
     arms,
     effect,
     effect_numbers,
-    exact_change,
-    exact_places,
+    exact_effect,
     interval_text,
+    pct_of_means,
     percent,
-    relative_pct,
+    shown_unit,
 )
 from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
@@ -88,7 +88,7 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
     """Values of both, the delta, and what the delta is worth."""
     rows = [(benchmark, comparison.baseline, comparison.contender, "delta", "")]
     for metric in metrics:
-        unit = visible(metric.unit, 20)
+        unit = visible(shown_unit(metric), 20)
         (before, _), (after, _) = arms(metric)
         rows.append(
             (
@@ -111,16 +111,8 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
 def delta(metric: MetricResult) -> str:
     """`+31.2 %`, with the digits of every other report; in the unit where there is no ratio."""
     judged = metric.scale == "difference" or (metric.scale == "ratio" and metric.effect_pct is not None)
-    share = None if judged else change_pct(metric)
+    share = None if judged else pct_of_means(metric)
     return effect(metric) if share is None else percent(share)
-
-
-def change_pct(metric: MetricResult) -> float | None:
-    """The change in per cent: the verdict's, or of the two means where nothing was judged."""
-    share = relative_pct(metric)
-    if share is None and metric.mean is not None and metric.baseline_mean:
-        share = 100 * (metric.mean - metric.baseline_mean) / abs(metric.baseline_mean)
-    return share
 
 
 def worth(metric: MetricResult) -> str:
@@ -146,7 +138,7 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
     judged = [m for m in metrics if not m.by_harness]
     different = [m for m in judged if shows_difference(m) and not m.below_delta]
     for kind, word in (("worse", "Costs"), ("better", "Gains"), ("neutral", "Differs")):
-        for metric in sorted(different, key=lambda m: -abs(change_pct(m) or 0.0)):
+        for metric in sorted(different, key=lambda m: -abs(pct_of_means(m) or 0.0)):
             if side(metric) == kind:
                 yield f"{word}: {phrase(metric)}."
     small = [m for m in judged if shows_difference(m) and m.below_delta]
@@ -177,10 +169,10 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
 def phrase(metric: MetricResult) -> str:
     """`build/real takes 31.2 % longer (+28.1 to +34.5 %)`."""
     name = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 60)}"
-    value, low, high, unit = effect_numbers(metric)
+    _, low, high, unit = effect_numbers(metric)
     said = change_words(metric, delta(metric))
     if metric.scale == "exact":
-        return f"{name} {said} ({exact_change(value or 0, exact_places(metric))} {visible(unit, 20)})"
+        return f"{name} {said} ({exact_effect(metric)} {visible(unit, 20)})"
     return f"{name} {said}" + ("" if low is None or high is None else f" ({interval_text(metric)})")
 
 

@@ -112,11 +112,11 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     if is_counted(results):
         print_next(console, results, run)
     print_lines(console, "Ranking", ranking_lines(results))
-    print_notes(console, said, all_findings)
     for comparison in said.comparisons:
         if is_counted(results):
             comparison.can = []  # the lines above say each
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
+    print_notes(console, said, all_findings)
     for table in machine_tables(results):
         print_lines(
             console, f"Machines, {table.title}", [*align_rows(table), *([table.spread] if table.spread else [])]

@@ -312,7 +312,7 @@ def test_delta_holds_for_an_interaction_of_counts(more: float, small: bool) -> N
         (
             (3400, 3000, 3350, 2953),
             "instructions",
-            "a=1 takes fewer instructions than a=0 (−398.5 (−11.8 %)), the same within ±2 % whatever b is",
+            "a=1 takes fewer instructions than a=0 (−398 (−11.8 %)), the same within ±2 % whatever b is",
         ),
         ((30, 40, 30, 40), "lines", "a=1 shares more cache lines than a=0 (+10 (+33.3 %)), whatever b is"),
     ],

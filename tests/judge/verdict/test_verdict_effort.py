@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
+import msgspec
 import numpy as np
 import pytest
 from verdict_tables import noisy, table
 
 from kduel.judge.verdict.calibrate import simulate
 from kduel.judge.verdict.comparison import compare
+from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.noise import made_up
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import (
@@ -24,6 +27,7 @@ from kduel.judge.verdict.sample_size import (
     pool_parts,
     variance_parts,
 )
+from kduel.judge.verdict.unpaired import judge_unpaired
 
 RULE = Rule.of_edition(2)
 
@@ -142,3 +146,16 @@ def test_division_over_all_arms() -> None:
     single = math.sqrt(2) * boot_spread(pool_parts([Parts(0.01, 0.04, 1, 1)]), 1)
     assert (single / 0.01) ** 2 * 2 * 65 > 1.5 * found.seconds / 12
     assert (divide("cpu/rate", arms, RULE, 0.05, None, None) or found).best_iterations is None
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_what_no_number_of_blocks_decides_is_said_in_words(paired: bool) -> None:
+    def told(spread: float) -> str:
+        found = noisy(3, 0, spread, 12)
+        if paired:
+            return judge([found], RULE)[0].told
+        return judge_unpaired([msgspec.structs.replace(found, paired=False)], Rule.of_edition(1))[0].told
+
+    each = "blocks" if paired else "trials"
+    assert re.search(rf"About \d+ more {each}.* would decide it", told(0.02))
+    assert f"to decide it would take more {each} than anybody measures (over 1,000)" in told(0.5)

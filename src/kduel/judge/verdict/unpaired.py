@@ -26,9 +26,9 @@ from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whi
 from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.voids import forbidden, missing_in
 from kduel.judge.verdict.wording import (
-    AS_MEASURED,
     difference_sentences,
     equivalent_text,
+    needed_text,
     no_verdict,
 )
 
@@ -242,5 +242,5 @@ def undecided_text(result: MetricResult, rule: Rule, each: str) -> str:
         shown = each.capitalize() if fewer_values(result) == EACH else "These trials"
         said += f" {shown} would probably have shown a difference of {detectable(result)}."
     if result.blocks_more is not None:
-        said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it {AS_MEASURED}."
+        said += f" {needed_text(result.blocks_more, rule, 'trial', ' of each contender')}"
     return said

@@ -240,13 +240,17 @@ def modes_text(result: MetricResult) -> str:
     return f"Modes of single calls: {modes_of(result.baseline)} against {modes_of(result.contender)}."
 
 
-def needed_text(blocks: int, rule: Rule) -> str:
-    """Sentence on how much more it takes, or that it is hopeless."""
+def needed_text(blocks: int, rule: Rule, unit: str = "block", of: str = "") -> str:
+    """Sentence on how much more it takes, or that it is hopeless; `of` stands behind the number."""
     if blocks > HOPELESS:
-        return f"It varies too much for {rule.delta_pct:g} %: {more_blocks(blocks)} would be needed."
-    return f"{more_blocks(blocks).capitalize()} would decide it {AS_MEASURED}."
+        return (
+            f"It varies too much for {rule.delta_pct:g} %: to decide it would take {more_blocks(blocks, unit)}{of}."
+        )
+    return f"{more_blocks(blocks, unit).capitalize()}{of} would decide it {AS_MEASURED}."
 
 
-def more_blocks(blocks: int) -> str:
+def more_blocks(blocks: int, unit: str = "block") -> str:
     """`about 655 more blocks`, the same number wherever it is stated; or that it is more than anybody will measure."""
-    return f"more than {HOPELESS:,} more blocks" if blocks > HOPELESS else f"about {plural(blocks, 'more block')}"
+    if blocks > HOPELESS:
+        return f"more {unit}s than anybody measures (over {HOPELESS:,})"
+    return f"about {plural(blocks, f'more {unit}')}"

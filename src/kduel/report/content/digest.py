@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct
+from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct, shown_unit
 from kduel.core.metric_results import COUNTS, SHARED, TOUCHED, TOUCHED_PAGES, MetricResult, Verdict
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
@@ -139,7 +139,7 @@ def side_words(metric: MetricResult) -> str:
 
 def unit_and_side(metric: MetricResult) -> str:
     """`ms, lower is better`; without the unit where the metric has none."""
-    return ", ".join(filter(None, (visible(metric.unit, 40), side_words(metric))))
+    return ", ".join(filter(None, (visible(shown_unit(metric), 40), side_words(metric))))
 
 
 def digest(results: Results, run: str = "RUN") -> Digest:

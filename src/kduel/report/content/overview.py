@@ -20,6 +20,7 @@ from kduel.core.format import (
     effect,
     effect_numbers,
     interval_text,
+    pct_of_means,
     plain_number,
     relative_pct,
     signed_number,
@@ -165,7 +166,7 @@ def row(
 
 def change(metric: MetricResult) -> str:
     """The effect in few characters: in per cent where it has a ratio, else in the metric's unit."""
-    share = relative_pct(metric)
+    share = pct_of_means(metric) if metric.n == 1 else relative_pct(metric)
     if share is None or not math.isfinite(share):
         text = effect(metric)
         return text if len(text) <= EFFECT else clip(text, EFFECT)

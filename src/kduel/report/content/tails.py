@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kduel.core.format import amount, plain_number, signed_number
+from kduel.core.format import amount, plain_number, share_text, signed_number
 from kduel.core.results import Results
 from kduel.core.tail_results import BoundResult, ReturnLevelResult, ShiftResult, TailResult
 from kduel.core.text import visible
 from kduel.judge.tails.shares import FEWEST_BOOTS
+from kduel.judge.verdict.result import unseen_mode_pct
 
 
 def tail_lines(results: Results) -> list[str]:
@@ -44,9 +45,17 @@ def bound_sentence(tail: TailResult, bound: BoundResult) -> str:
     if bound.reason:
         said += f"; {bound.reason}"
     if bound.verdict == "holds":
-        missed = 100 * (1 - 0.05 ** (1 / tail.boots))
-        said += f"; a slow mode in up to {missed:.0f} % of boots is not excluded"
+        said += f"; a slow mode in up to {unseen(tail)} of boots is not excluded"
     return f"{said}."
+
+
+FEW_SLOW = 0.9
+"""From this quantile on few slow boots decide where it lies."""
+
+
+def unseen(tail: TailResult) -> str:
+    """The share of boots in a mode that all of these may have missed."""
+    return share_text(unseen_mode_pct(tail.boots))
 
 
 def quantile_lines(tail: TailResult) -> list[str]:
@@ -58,7 +67,9 @@ def quantile_lines(tail: TailResult) -> list[str]:
             need = f"; it takes {FEWEST_BOOTS} boots" if tail.boots < FEWEST_BOOTS else ""
             lines.append(f"{share}: not estimable from {tail.samples:,} measurements in {tail.boots} boots{need}")
             break
-        lines.append(f"{share}: {amount(one.value)} {tail.unit} ({amount(one.low)} to {amount(one.high)})")
+        # By simulation: docs/tails.md.
+        missing = f"; a mode in up to {unseen(tail)} of boots may be missing" if one.share >= FEW_SLOW else ""
+        lines.append(f"{share}: {amount(one.value)} {tail.unit} ({amount(one.low)} to {amount(one.high)}{missing})")
     if tail.largest is not None:
         lines.append(f"largest: {amount(tail.largest)} {tail.unit} (one measurement; grows with their number)")
     return lines

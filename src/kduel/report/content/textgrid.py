@@ -32,12 +32,15 @@ def verdict_lines(
     `spell` turns text into the characters that the medium has.
     """
     metrics = [*comparison.primary, *comparison.exploratory]
-    headings: tuple[str, ...] = ("change", "interval", comparison.baseline, comparison.contender, "n", "notes")
-    rows = [one_line(metric, notes, spell) for metric in metrics]
+    several = shows_counts(metrics)
+    last = ("n", "notes") if several else ("notes",)
+    bounded = ["interval"] if shows_intervals(metrics) else []
+    headings: tuple[str, ...] = ("change", *bounded, comparison.baseline, comparison.contender, *last)
+    rows = [one_line(metric, notes, spell, several=several, bounded=bool(bounded)) for metric in metrics]
     widths = column_widths(headings, rows)
     if INDENT + sum(widths) + GAP * (len(widths) - 1) > width:
-        headings = ("change", comparison.baseline, comparison.contender, "n", "notes")
-        rows = [stacked_cells(metric, notes, spell) for metric in metrics]
+        headings = ("change", comparison.baseline, comparison.contender, *last)
+        rows = [stacked_cells(metric, notes, spell, several=several) for metric in metrics]
         widths = column_widths(headings, rows)
     folded = tuple(fold(spell(heading), column) for heading, column in zip(headings, widths, strict=True))
     yield from ([(line, "dim")] for line in column_lines(folded, widths))
@@ -65,26 +68,40 @@ def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
     ]
 
 
-def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
-    """Numbers side by side."""
+def shows_counts(metrics: Iterable[MetricResult]) -> bool:
+    """True if a table of these has a column n: not where each was measured once."""
+    return any(metric.n != 1 for metric in metrics)
+
+
+def shows_intervals(metrics: Iterable[MetricResult]) -> bool:
+    """True if a table of these has a column of intervals: one has any."""
+    return any(interval_text(metric) != MISSING for metric in metrics)
+
+
+def one_line(
+    metric: MetricResult, notes: Notes, spell: Callable[[str], str], *, several: bool, bounded: bool
+) -> tuple[Cell, ...]:
+    """Numbers side by side; `several`: with n, `bounded`: with the interval."""
     bounds = interval_text(metric)
     texts = (
         effect(metric),
-        "" if bounds == MISSING else bounds,
+        *([] if not bounded else ["" if bounds == MISSING else bounds]),
         *means(metric),
-        str(metric.n),
+        *([str(metric.n)] if several else []),
         marks(metric, notes),
     )
     return tuple((spell(text),) for text in texts)
 
 
-def stacked_cells(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
-    """For narrow places: the interval below the change, the SD below the mean."""
+def stacked_cells(
+    metric: MetricResult, notes: Notes, spell: Callable[[str], str], *, several: bool
+) -> tuple[Cell, ...]:
+    """For narrow places: the interval below the change, the SD below the mean; `several`: with n."""
     bounds = interval_text(metric)
     return (
         (spell(effect(metric)), *(() if bounds == MISSING else (spell(bounds),))),
         *(mean_over_sd(mean, sd, spell) for mean, sd in arms(metric)),
-        (str(metric.n),),
+        *([(str(metric.n),)] if several else []),
         (marks(metric, notes),),
     )
 

@@ -74,6 +74,7 @@ def templates() -> Environment:
         "interval": amounts.interval_text,
         "mean_and_sd": amounts.mean_and_sd,
         "means": amounts.means,
+        "shown_unit": amounts.shown_unit,
         "percent": amounts.percent,
         "plain_number": amounts.plain_number,
         "MISSING": amounts.MISSING,
