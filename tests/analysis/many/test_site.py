@@ -210,6 +210,12 @@ def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp
     assert [row["path"] for row in timed] == ["timed-late"]
 
 
+def test_a_verdict_that_nobody_has_is_no_row_of_zeros(runs: Path, tmp_path: Path) -> None:
+    called("site", runs, "--output", tmp_path / "site", "--quiet")
+    page = (tmp_path / "site/index.html").read_text()
+    assert ">0<" not in page and ">10<" in page
+
+
 def test_without_an_option_the_pages_go_to_a_directory_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ def following(sds: float) -> Make:
 
 
 FLAWS = (
-    Flaw("after the second arm +9 SD", 10, following(9)),
-    Flaw("after the second arm +4 SD", 20, following(4)),
-    Flaw("after the second arm +1.5 SD", 100, following(1.5)),
+    Flaw("after the second contender +9 SD", 10, following(9)),
+    Flaw("after the second contender +4 SD", 20, following(4)),
+    Flaw("after the second contender +1.5 SD", 100, following(1.5)),
 )

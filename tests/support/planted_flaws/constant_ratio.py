@@ -18,4 +18,4 @@ def computed(ratio: float) -> Make:
     return make
 
 
-FLAWS = (Flaw("5 % more than the first arm", 10, computed(1.05)), Flaw("2 % less", 20, computed(0.98)))
+FLAWS = (Flaw("5 % more than the first contender", 10, computed(1.05)), Flaw("2 % less", 20, computed(0.98)))

@@ -20,7 +20,7 @@ def voided(share: float) -> Make:
 
 
 FLAWS = (
-    Flaw("the slowest 30 % of one arm give no value", 10, voided(0.3)),
+    Flaw("the slowest 30 % of one contender give no value", 10, voided(0.3)),
     Flaw("the slowest 20 %", 20, voided(0.2)),
     Flaw("the slowest 5 %", 100, voided(0.05)),
 )

@@ -16,7 +16,7 @@ def copied(share: float) -> Make:
 
 
 FLAWS = (
-    Flaw("9 of 10 values identical across the arms", 10, copied(0.9)),
+    Flaw("9 of 10 values identical across contenders", 10, copied(0.9)),
     Flaw("18 of 20", 20, copied(0.9)),
     Flaw("half of 100", 100, copied(0.5)),
 )

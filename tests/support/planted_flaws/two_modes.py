@@ -16,7 +16,7 @@ def two_modes(sds: float) -> Make:
 
 
 FLAWS = (
-    Flaw("30 % of one arm's boots, 16 SD away", 10, two_modes(16)),
+    Flaw("30 % of one contender's boots, 16 SD away", 10, two_modes(16)),
     Flaw("30 %, 8 SD", 20, two_modes(8)),
     Flaw("30 %, 6 SD", 100, two_modes(6)),
 )

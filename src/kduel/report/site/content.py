@@ -12,7 +12,7 @@ from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
-from kduel.report.site.parts import Cell, Page, Section, Table, chart, file_name, number
+from kduel.report.site.parts import Cell, Page, Section, Table, chart, file_name, number, tally
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
@@ -107,7 +107,7 @@ def overview(
                     [
                         Cell(row["contender"], file_name("pair", row["baseline"], row["contender"])),
                         Cell(row["baseline"]),
-                        *(number(row[key], 0) for key in ("runs", *TALLIED, "same", "undecided")),
+                        *(tally(row[key]) for key in ("runs", *TALLIED, "same", "undecided")),
                     ]
                     for row in pairs
                 ],
@@ -125,7 +125,7 @@ def overview(
                     [
                         Cell(name, file_name("benchmark", name)),
                         number(len(lines := lines_of(name, history)), 0),
-                        number(sum(bool(line.steps) for line in lines), 0),
+                        tally(sum(bool(line.steps) for line in lines)),
                     ]
                     for name in benchmarks
                 ],
@@ -153,7 +153,7 @@ def overview(
                         Cell(row["name"] + (" (merged)" if row["merged"] else "")),
                         Cell(row["machine"]),
                         Cell(row["measured"].replace("T", " ")),
-                        *(number(row[key], 0) for key in ("blocks", "trials", "void", "verdicts", *TALLIED)),
+                        *(tally(row[key]) for key in ("blocks", "trials", "void", "verdicts", *TALLIED)),
                     ]
                     for row in runs
                 ],
