@@ -31,10 +31,10 @@ def amount(value: float | None, spread: float | None = None, places: int | None 
         places = min(1 - math.floor(math.log10(spread)), decimals(size, 9) if size else 6)
         return with_minus(f"{round(value, places):,.{max(0, places)}f}")
     places = places_of(value) if places is None else places
-    return without_zeros(with_minus(f"{rounded(value, places):,.{places}f}"))
+    return without_zeros(with_minus(f"{round_half_up(value, places):,.{places}f}"))
 
 
-def rounded(value: float, places: int) -> float:
+def round_half_up(value: float, places: int) -> float:
     """A value to so many decimal places; halves go up, so that two of them differ by what they differed before."""
     return math.floor(value + 0.5) if places == 0 else round(value, places)
 
@@ -208,7 +208,7 @@ def exact_effect(metric: MetricResult) -> str:
     places = exact_places(metric)
     if places or metric.baseline_mean is None or metric.mean is None:
         return exact_change(metric.effect or 0, places)
-    return exact_change(rounded(metric.mean, 0) - rounded(metric.baseline_mean, 0), 0)
+    return exact_change(round_half_up(metric.mean, 0) - round_half_up(metric.baseline_mean, 0), 0)
 
 
 def exact_places(metric: MetricResult) -> int:
@@ -228,9 +228,9 @@ def places_of_three(before: float, after: float, change: float, *, whole: bool =
     fewest = 0 if whole else max(places_of(before), places_of(after))
 
     def fits(places: int) -> bool:
-        shown = rounded(change, places)
+        shown = round_half_up(change, places)
         return bool(shown) == bool(change) and shown == round(
-            rounded(after, places) - rounded(before, places), places
+            round_half_up(after, places) - round_half_up(before, places), places
         )
 
     return next(filter(fits, range(fewest, 10)), fewest)
