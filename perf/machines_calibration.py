@@ -48,10 +48,10 @@ class Ended(NamedTuple):
     """Share of runs whose interval of the heterogeneity holds it."""
 
 
-def rounds(machines: int, drop: str) -> np.ndarray:
+def rounds(machines: int, drop: str, planned: int = BLOCKS) -> np.ndarray:
     """Which machine ran each block."""
     leaving = {"none": 0, "a quarter": machines // 4, "half": machines // 2}[drop]
-    whole = [one for turn in range(BLOCKS) for one in range(machines) if turn < 3 or one >= leaving]
+    whole = [one for turn in range(planned) for one in range(machines) if turn < 3 or one >= leaving]
     return np.array(whole)
 
 
@@ -67,11 +67,12 @@ def simulated(
     odd: float = 0.0,
     stop: bool = True,
     seed: int = 1,
+    planned: int = BLOCKS,
 ) -> Ended:
     """Runs whose machines have effects that vary by `spread` about `effect`; the first one is `louder` times as noisy,
     and its effect `odd` higher. They end when decided, or not before their last block without `stop`. About these machines the truth is their own mean, so that it is set to `effect`."""
     draw = np.random.default_rng([seed, machines, round(100 * spread)])
-    order = rounds(machines, drop)
+    order = rounds(machines, drop, planned)
     true = spread * draw.standard_normal((runs, machines))
     if scope == "these":
         share = np.bincount(order, minlength=machines) / order.size
@@ -80,15 +81,15 @@ def simulated(
     scale = np.where(np.arange(machines) == 0, louder, 1.0)
     values = true[:, order] + scale[order] * draw.standard_normal((runs, order.size))
     places = draw.choice([-1.0, 1.0], values.shape)
-    rule = Rule(max_blocks=machines * BLOCKS, scope=scope).for_comparisons(1)
-    planned = plan_looks(rule, range(1, order.size + 1))
+    rule = Rule(max_blocks=machines * planned, scope=scope).for_comparisons(1)
+    every = plan_looks(rule, range(1, order.size + 1))
     # A fleet decides after complete rounds: the next block belongs to a machine that comes before the last one.
     kept = [
-        place for place, count in enumerate(planned.blocks) if count == order.size or order[count] <= order[count - 1]
+        place for place, count in enumerate(every.blocks) if count == order.size or order[count] <= order[count - 1]
     ]
-    blocks = tuple(planned.blocks[place] for place in kept)
-    looks = Looks(blocks, tuple(planned.pairs[place] for place in kept), len(kept))
-    levels = planned.levels(rule, rule.alpha)[kept]
+    blocks = tuple(every.blocks[place] for place in kept)
+    looks = Looks(blocks, tuple(every.pairs[place] for place in kept), len(kept))
+    levels = every.levels(rule, rule.alpha)[kept]
     found = strata.estimates(values, [places], order, looks.pairs, rule.adjusts_from, scope)
     low, high = repeated_interval(found, levels)
     may = orders_vary(places, looks.pairs, rule) & strata.enough(order, looks.pairs, rule.fewest)
@@ -143,6 +144,15 @@ def false_alarms(runs: int) -> list[str]:
         "covered, %",
     ]
     return table(heads, rows)
+
+
+def few_rounds(runs: int) -> list[str]:
+    """No effect, few blocks on each of many machines, the first of them 20 times as noisy."""
+    rows = []
+    for machines in (6, 8, 12, 16):
+        called = [simulated(machines, runs=runs, scope="these", louder=20.0, planned=few).called for few in (3, 4)]
+        rows.append((machines, *(pct(float((one != 0).mean())) for one in called)))
+    return table(("machines", "3 rounds: false, %", "4 rounds: false, %"), rows)
 
 
 def power(runs: int) -> list[str]:
@@ -292,6 +302,7 @@ def welch(fit: strata.Fit) -> tuple[Floats, Floats]:
 PARTS = {
     "machines-alarms": false_alarms,
     "machines-unequal": unequal,
+    "machines-few-rounds": few_rounds,
     "machines-power": power,
     "machines-disagreement": disagreement,
     "machines-candidates": candidates,

@@ -120,6 +120,22 @@ def test_too_few_blocks_for_any_verdict_are_told(
     assert said in told if said else "too few" not in told
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
+@pytest.mark.parametrize(
+    ("policies", "processes", "told"), [("other,fifo:50", 1000, True), ("other,fifo:50", 10, False), ("other,batch", 1000, False)]
+)  # fmt: skip
+def test_many_tasks_of_a_realtime_policy_on_this_machine_are_announced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policies: str, processes: int, told: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [f"installed:{os.uname().release}", "--sweep", f"policy={policies}", "--machine", "local"]
+    done = CliRunner().invoke(command, [*words, "--benchmark", f"kload:processes={processes}", "--dry-run"])
+    said = " ".join(done.output.split())
+    assert "Nothing was fetched or booted" in said
+    assert (f"up to {processes:,} tasks at once under a real-time policy (kload-" in said) == told
+    assert ("the machine local may answer nobody" in said) == told
+
+
 def test_a_fleet_is_read_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = plan(monkeypatch, tmp_path, "--machine", "icount", "--fleet", "local")
     assert "of a trial on the machine icount of the fleet local;" in told

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kduel.benchmarks import benchmark
 from kduel.cli.exact_first import can_be_emulated
 from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find_place
-from kduel.cli.shortage import shortage_warning
+from kduel.cli.shortage import realtime_warning, shortage_warning
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
 from kduel.store.rundir import EXACT, has_report
@@ -48,7 +48,10 @@ def describe(request: RunRequest) -> str:
     lines += [
         "",
         *study.left_out,
-        *filter(None, [shortage_warning(study), describe_exact_part(request) if lock is None else ""]),
+        *filter(
+            None,
+            [shortage_warning(study), realtime_warning(study), describe_exact_part(request) if lock is None else ""],
+        ),
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
         "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",

@@ -17,7 +17,7 @@ from kduel.cli.exact_first import count_first, prepare_in_background, wants_exac
 from kduel.cli.futility import Choice, choose_action, should_give_up
 from kduel.cli.interrupt import ReportedInterrupt, is_interruption
 from kduel.cli.live_trials import show_trials
-from kduel.cli.shortage import shortage_warning
+from kduel.cli.shortage import realtime_warning, shortage_warning
 from kduel.cli.status import trials_kept
 from kduel.cli.terminal import Terminal, say
 from kduel.cli.write_up import write_up
@@ -170,8 +170,8 @@ def run_on_one_machine(
                 terminal.info(
                     f"In an emulator these vary too much to decide, and are exploratory: {', '.join(exploratory)}."
                 )
-            if short := shortage_warning(ready.study):
-                terminal.warn(short)
+            for warning in filter(None, (shortage_warning(ready.study), realtime_warning(ready.study))):
+                terminal.warn(warning)
             if fewer := ready.prepared.fewer_slices():
                 terminal.info(f"In fewer slices, as a slice takes whole seconds: {', '.join(fewer)}.")
             held.close()  # From here on the trials hold the run.

@@ -1,10 +1,11 @@
-"""The warning of a study with fewer blocks than any verdict takes: the same before a run and in a dry run."""
+"""Warnings before a run and in a dry run: too few blocks for any verdict, too many real-time tasks for a machine to answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kduel.benchmarks import benchmark
 from kduel.core.text import plural
 from kduel.study.load import Study
 
@@ -28,6 +29,30 @@ def shortage_warning(study: Study) -> str:
     return (
         f"{plural(blocks, 'block')} {'is' if blocks == 1 else 'are'} too few for a statistical verdict: with "
         f"{plural(comparisons, 'primary comparison')} it takes {fewest} complete blocks. Only exact values can be decided."
+    )
+
+
+MANY_TASKS = 100
+"""Of a real-time policy at once, from which on a machine may not answer before they end."""
+
+
+def realtime_warning(study: Study) -> str:
+    """The announcement that a real machine will be taken by many real-time tasks; empty where it is not."""
+    from kduel.machines import machine_kind
+    from kduel.schedulers.policy import REALTIME_SHARE, is_realtime
+
+    contenders = [name for name, one in zip(study.names, study.contenders, strict=True) if is_realtime(one.policy)]
+    known = [(step.label, benchmark(step.benchmark), step.parameters) for step in study.steps]
+    tasks = {
+        label: one.policy_tasks(one.read_parameters(given)) or 0 for label, one, given in known if one.takes_policy
+    }
+    many = [label for label, count in tasks.items() if count >= MANY_TASKS]
+    if not contenders or not many or not machine_kind(study.machine).installed_kernels:
+        return ""
+    return (
+        f"{', '.join(contenders)} run{'s' * (len(contenders) == 1)} up to {max(tasks.values()):,} tasks at once under a real-time "
+        f"policy ({', '.join(many)}). They take {100 * REALTIME_SHARE:g} % of every CPU: until such a step ends the machine "
+        f"{study.machine} may answer nobody, and its other services stand still."
     )
 
 

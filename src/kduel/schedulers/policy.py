@@ -70,6 +70,11 @@ def parse_policy(text: str) -> Policy:
     return policy
 
 
+def is_realtime(text: str) -> bool:
+    """True if tasks of a policy run before all ordinary ones, until they sleep; the policy is known to be valid."""
+    return bool(text) and parse_policy(text).kind in ("fifo", "rr", "deadline")
+
+
 def _word(text: str, word: str) -> dict[str, str | int]:
     name, colon, value = word.partition(":")
     if name in FIXED and not colon:
