@@ -51,6 +51,7 @@ mode = "fixed"
 seconds = 0
 [blocks]
 max = {blocks}
+turns = "off"
 [host]
 quiet_seconds = 0
 max_wait = 100 # other tests are no fault

@@ -75,6 +75,7 @@ mode = "fixed"
 seconds = 0
 [blocks]
 fixed = 1
+turns = "off"
 """
 STEP = """
 [[benchmark]]

@@ -36,6 +36,7 @@ mode = "fixed"
 seconds = 0
 [blocks]
 fixed = 1
+turns = "off"
 [[benchmark]]
 use = "kbench"
 operation = "null-call"
