@@ -11,33 +11,49 @@ from examples import exact, simulated, undecided
 from made_runs import make_run
 from pages import with_exact
 
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.metric_results import HARNESS, Warning_
 from kduel.judge.evaluate import judge_run
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
-from kduel.report.content.answer import answer
+from kduel.report.content.answer import answer, operation_words
 from kduel.report.text import show_closing
 
 
 def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> None:
     said = answer(with_exact(tmp_path)).text
     assert said.startswith(
-        "Counted exactly: with patched against parent, getpid/instructions_per_call takes 0.581 % more instr"
+        "Counted exactly: with patched against parent, getpid takes 0.581 % more instructions; context-switch takes 2.88 % "
+        "fewer instructions; 1 more differs. Timed: with debian-6.12"
     )
-    assert (
-        "context-switch/instructions_per_switch takes 2.88 % fewer instructions; 1 more differs. Timed: with" in said
-    )
-    assert (
-        "microseconds_per_operation takes 3.9 % longer (+2.2 to +5.7 %); hackbench-10g/seconds takes 6.7 % less"
-        in said
-    )
+    assert "perf-bench-sched-pipe takes 3.9 % longer (+2.2 to +5.7 %); hackbench-10g takes 6.7 % less time" in said
     assert "95 % confidence, all together; in an emulator, whose times are no processor's" in said
 
 
 def test_an_operation_has_words_beside_its_name() -> None:
     results = exact()
-    results.metrics[0].benchmark = "switch-8-0k"
+    results.metrics[0].benchmark, results.metrics[0].metric = "switch-8-0k", "instructions"
     assert "a hop in a ring of 8 processes (switch-8-0k) takes 0.581 % more instructions" in answer(results).text
+
+
+def test_a_name_is_short_only_where_the_change_says_what_is_measured() -> None:
+    results = simulated()
+    pipe = results.metrics[1]
+    assert "perf-bench-sched-pipe takes" in answer(results).text
+    pipe.aspect = "wakeup-latency"
+    assert f"{pipe.benchmark}/{pipe.metric} takes" in answer(results).text, "a latency is not the time that it takes"
+    pipe.aspect, pipe.statistic = "scheduling", "p99"
+    assert f"{pipe.benchmark}/{pipe.metric} takes" in answer(results).text, "nor is a percentile"
+    pipe.statistic, results.metrics[2].benchmark = "mean", pipe.benchmark
+    assert f"{pipe.benchmark}/{pipe.metric} takes" in answer(results).text, "nor one of two metrics"
+
+
+def test_words_of_an_operation_lean_on_no_other() -> None:
+    results = exact()
+    for name in OPERATIONS:
+        results.metrics[0].benchmark = name
+        words, code = operation_words(results.metrics[0])
+        assert code.startswith(name) and words and "the same" not in words
 
 
 def test_where_nothing_is_decided_it_is_the_headline() -> None:

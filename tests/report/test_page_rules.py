@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,22 @@ RUN = (
     "(await axe.run(document, {resultTypes: ['violations']})).violations.map("
     "one => `${one.id} ${one.nodes.map(node => node.html.slice(0, 150)).join(' ')}`)"
 )
+STYLE = "(one => (s => [s.stroke, s.strokeLinecap, s.fill])(getComputedStyle(document.querySelector(one))))"
+SEEN = """(() => {
+  const all = (one) => [...document.querySelectorAll(one)].filter((found) => found.checkVisibility());
+  const top = (found) => found ? found.getBoundingClientRect().top + scrollY : 1e9;
+  const answers = all(".answer");
+  return {
+    answer: [top(answers[0]), answers.at(-1).getBoundingClientRect().bottom - answers[0].getBoundingClientRect().top],
+    picture: top(all(".effects, .heat")[0]),
+    table: top(all(".verdicts, .heat")[0]),
+    believe: top(all("#believe")[0]),
+    remarks: all("#believe .warning").length,
+    fold: top(all("details:not([open])")[0]),
+    ticks: all(".effects .interval text, .heat th").map((one) => one.getBoundingClientRect().x),
+  };
+})()"""
+"""Where the parts of a page are, in pixels from its top, and how high the answer is."""
 CUT = "[...document.querySelectorAll('.scroll:has(> .verdicts)')].filter(one => one.scrollWidth > one.clientWidth).length"
 
 
@@ -68,6 +85,53 @@ def test_axe_finds_nothing(pages: Path, browser: Browser, need: Callable[..., st
                 browser.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
             browser.evaluate(f"{axe}; 0")
             assert browser.evaluate(RUN) == [], (width, media, scheme)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_answer_is_seen_first_then_a_picture_the_table_and_what_to_know(
+    pages: Path, browser: Browser, width: int
+) -> None:
+    """What a reader sees before touching anything; the limits are those that the page was designed for."""
+    browser.resize(width, 900)
+    browser.media()
+    for kind in KINDS:
+        browser.open(pages / f"{kind}.html")
+        seen = browser.evaluate(SEEN)
+        assert seen["answer"][0] < 80 and seen["answer"][1] < (180 if width == 1280 else 330), (kind, seen)
+        assert seen["picture"] < 450 and seen["answer"][0] < seen["picture"] <= seen["table"], (kind, seen)
+        assert seen["remarks"] <= 3 and seen["table"] < seen["believe"], (kind, seen)
+        assert seen["believe"] < seen["fold"] <= (2500 if width == 1280 else 4000), (kind, seen)
+        assert len([x for x in seen["ticks"] if 0 <= x <= width]) >= 2, (kind, "numbers of the axis")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contenders_and_verdicts_differ_in_hue_and_in_shape(pages: Path, browser: Browser, scheme: str) -> None:
+    browser.resize(1280, 900)
+    browser.media("screen", scheme)
+    browser.open(pages / "default.html")
+    browser.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    first, second = (tuple(browser.evaluate(f"{STYLE}('.chart.values .arm{arm}.dots')")) for arm in (0, 1))
+    assert first[0] != second[0] and first[1] != second[1], "hue, and round or square"
+    paper = browser.evaluate("getComputedStyle(document.querySelector('.effects')).backgroundColor")
+    better, worse = (browser.evaluate(f"{STYLE}('.effects .{tone} .dot')")[2] for tone in ("better", "worse"))
+    assert better != worse
+    assert all(contrast(colour, paper) >= 3 for colour in (first[0], second[0], better, worse))
+    shapes = "[...document.querySelectorAll('.effects .dot')].map(one => one.getAttribute('href'))"
+    assert {"#dot-better", "#dot-worse", "#dot-same"} <= set(browser.evaluate(shapes))
+    boxes = "['better', 'worse', 'same'].map(one => document.querySelector('#dot-' + one).getBBox().width)"
+    assert min(browser.evaluate(boxes)) > 5
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast of two colours as WCAG 2 has it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted(map(luminance, (first, second)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_print_has_no_cut_column(pages: Path, browser: Browser) -> None:

@@ -9,7 +9,7 @@ import click
 
 from kduel.cli import completions
 from kduel.cli.options import NamedPath, Word, delta_option, format_option, output_option
-from kduel.cli.output import emit, emit_json, is_on_terminal
+from kduel.cli.output import emit, emit_json
 
 FORMATS = ("text", "markdown", "html", "json")
 
@@ -32,7 +32,7 @@ FORMATS = ("text", "markdown", "html", "json")
     show_default=True,
     help="Compare each column with the first, with the previous one, with both, or all pairs.",
 )
-@click.option("--full", is_flag=True, help="Show everything on a terminal, too; files and pipes always have it.")
+@click.option("--full", is_flag=True, help="Show everything; without it text says what changed most.")
 @click.option("--claims", type=NamedPath(), metavar="FILE", help="Test the claims in this TOML file.")
 @delta_option("the run's own within a run, 1 between runs")
 def command(
@@ -61,6 +61,6 @@ def command(
     if form == "json":
         emit_json({"campaigns": result, "claims": judged}, output)
     else:
-        brief = form == "text" and not full and is_on_terminal(output)
+        brief = form == "text" and not full
         told = page.FORMATS[form](wording.page_of(result, judged, brief=brief))
         emit(f"{told}\nWhat else differs, all results and their intervals: --full\n" if brief else told, output)

@@ -20,19 +20,20 @@ from kduel.report.content.host import drawn_figure
 from kduel.report.content.machines import machine_tables
 from kduel.report.content.methods import methods
 from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title
+from kduel.report.content.remarks import remarks
 from kduel.report.content.reproduce import reproduction, shell_lines
 from kduel.report.page.charts import Charts, metric_groups
 from kduel.report.page.factors import factors_part
 from kduel.report.page.figures import every_value, further_figures
+from kduel.report.page.glossary import link_terms
 from kduel.report.page.matrix import matrix_part
+from kduel.report.page.picture import picture_part
 from kduel.report.page.render import render_page
 from kduel.report.page.tails import tails_part
 from kduel.report.page.tradeoffs import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
 from kduel.report.plots.trials import LONG, WORSE
 from kduel.store.rundir import EXACT, PAGE
 
-NOTES_BELOW = 1
-"""Cautions, and findings, that stand below the table of effects; the others are folded."""
 MOST_METRICS = 24
 """Metrics whose values are listed; the others are folded."""
 MOST_VALUES = 6000
@@ -57,6 +58,7 @@ class HtmlFormat(Format):
         said = digest(results)
         groups = metric_groups(results)
         matrix = matrix_part(results)
+        machines = machine_tables(results)
         page = render_page(
             "report.html",
             results=results,
@@ -71,7 +73,8 @@ class HtmlFormat(Format):
             rankings=[(ranking_title(one), ranking_rows(one)) for one in results.rankings],
             ranking_means=RANKING_MEANS,
             marks=MARKS,
-            NOTES_BELOW=NOTES_BELOW,
+            picture=None if matrix and matrix.leads else picture_part(results, said),
+            remarks=remarks(said, results),
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
             imported=results.study.imported,
@@ -83,9 +86,10 @@ class HtmlFormat(Format):
             exact_delta=results.exact.study.delta if results.exact else None,
             MOST_METRICS=MOST_METRICS,
             open_all=len(groups) <= OPEN_METRICS,
+            contradicted=any(row.note.startswith("contradicts") for one in machines for row in one.rows),
             methods=methods(results),
             again=shell_lines(again, PASTED) if (again := reproduction(results)) else [],
-            machine_tables=machine_tables(results),
+            machine_tables=machines,
             explanations=explanations(results),
             differences=difference_groups(results),
             environment=environment_rows(results),
@@ -97,7 +101,7 @@ class HtmlFormat(Format):
             worse_steps=step_words(WORSE, "worse by "),
             long_steps=step_words(LONG, "waited "),
         )
-        return INDENTED.sub("\n", page)
+        return link_terms(INDENTED.sub("\n", page))
 
 
 PLUGIN = HtmlFormat()

@@ -226,9 +226,9 @@ def test_runs_measured_here_are_compared_in_blocks(
     study = write_study(blocks="fixed = 2")
     for name in ("first", "second"):
         output("run", study, "--out", name)
-    inside = output("diff", "first")
+    inside = output("diff", "first", "--full")
     assert "measured by KDuel" in inside and "not measured in turn" not in inside
-    across = output("diff", "first:outside-old", "second:outside-old")
+    across = output("diff", "first:outside-old", "second:outside-old", "--full")
     assert "Nothing that is known differs between them. They were not measured in turn" in across
     assert "first outside-old" in across
     assert "2 runs" in output("history", ".")

@@ -10,11 +10,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from made_runs import make_run
 
 from kduel.analysis.campaigns import within
 from kduel.analysis.campaigns.columns import columns
 from kduel.analysis.campaigns.compare import ColumnChange, campaigns, compare
+from kduel.cli import kduel
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
@@ -244,6 +246,22 @@ def test_what_changed_comes_first_and_the_largest_of_it(run: Path) -> None:
     assert [section.heading for section in wording.page_of(found, brief=True).sections] == ["What changed"]
     nothing = wording.page_of(campaigns([str(run)], delta=99.0)).sections[0]
     assert nothing.table is None and nothing.sentences[0].startswith("0 of ")
+
+
+def test_what_is_piped_is_short_and_the_rest_is_on_request(run: Path) -> None:
+    """It printed 370 lines, of up to 110 columns."""
+    brief, full = (CliRunner().invoke(kduel, ["diff", str(run), *more]).output for more in ([], ["--full"]))
+    assert "What changed" in brief and brief.rstrip().endswith("--full")
+    assert len(brief.splitlines()) < 30 < len(full.splitlines()) and "Results" in full
+    assert max(map(len, [*brief.splitlines(), *full.splitlines()])) <= 100
+    told = page.html(wording.page_of(campaigns([str(run)])))
+    before, folded = told.split("<details>", 1)
+    assert "What changed" in before and "Results" in folded and "Results" not in before
+    assert (
+        told.count("<details>")
+        == told.count("</details>")
+        == len(wording.page_of(campaigns([str(run)])).sections) - 1
+    )
 
 
 def test_a_run_that_is_given_twice_is_named(run: Path, tmp_path: Path) -> None:

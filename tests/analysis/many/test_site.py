@@ -164,8 +164,48 @@ def test_the_pages_fit_a_wide_and_a_narrow_window(runs: Path, tmp_path: Path, ne
                 browser.open(page)
                 assert browser.evaluate("document.documentElement.scrollWidth") <= width, (page.name, width)
                 assert browser.evaluate("document.querySelectorAll('h1').length") == 1
+                cut = "[...document.querySelectorAll('.cards')].filter(t => t.scrollWidth > t.parentElement.clientWidth).length"
+                assert browser.evaluate(cut) == 0, (page.name, width, "what matters is not to be scrolled for")
         assert browser.problems == []
         assert all(url.startswith("file:") for url in browser.requests)
+
+
+def strips(page: Path) -> dict[str, str]:
+    """By contender, the signs of its runs."""
+    found = re.findall(
+        r'<td data-label="contender">(.*?)</td>.*?<span class="strip">(.*?)</span></td>', page.read_text(), re.S
+    )
+    return {re.sub("<[^>]*>", "", name): re.sub("<[^>]*>", "", marks) for name, marks in found}
+
+
+def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    for day, change in enumerate((5, -5, 0, 5), 1):
+        made = make_run(place / f"day{day}", change, seed=day, day=day, blocks=10, most=10)
+    make_run(place / "day5", 0, seed=5, day=5, blocks=3, sd_pct=5.0)
+    called("report", made, "--format", "html")
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    index = tmp_path / "site/index.html"
+    assert strips(index) == {"new": "▼▲≈▼?"}
+    text = unescape(index.read_text())
+    assert 'title="2026-01-02 day1: 1 slower"' in text and 'href="../runs/day4/report/index.html"' in text
+    assert "new against old, measured last on 2026-01-06: 1 undecided." in text
+    assert "A change of level takes 6 runs of one contender on one machine; the most are 5." in text
+    assert not re.search(r">0</td>", text), "what is not there is no zero"
+
+
+def test_sixty_runs_have_a_strip_that_ends_with_the_latest(tmp_path: Path) -> None:
+    from kduel.report.site.content import MOST_MARKS, strip
+
+    rows = [
+        {"path": f"run{day}", "measured": f"2026-01-{day:02}", "verdict": "faster" if day == 70 else "undecided"}
+        for day in range(70, 0, -1)
+    ]
+    marks = strip(rows, {})
+    assert len(marks) == MOST_MARKS == 60 and marks[-1].sign == "▲" and {one.sign for one in marks[:-1]} == {"?"}
+    both = [{"path": "a", "measured": "", "verdict": word} for word in ("faster", "more", "not judged")]
+    assert [one.sign for one in strip(both, {})] == ["◆"]
+    assert [one.sign for one in strip(both[2:], {})] == ["–"]
 
 
 def test_a_missing_index_is_an_error_with_a_remedy(runs: Path) -> None:

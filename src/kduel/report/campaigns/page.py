@@ -8,10 +8,9 @@ from html import escape
 
 from msgspec import Struct, field
 
-from kduel.core.text import visible
+from kduel.core.text import PLAIN_WIDTH, visible
 from kduel.report.markdown import escape_markdown
 
-WIDTH = 110
 WIDEST_CELL, NARROWEST_CELL = 60, 13
 
 
@@ -30,6 +29,8 @@ class PageSection(Struct, kw_only=True):
     sentences: list[str] = field(default_factory=list)
     table: CampaignTable | None = None
     bullets: list[str] = field(default_factory=list)
+    folded: bool = False
+    """Whether a page that can be unfolded shows only the heading first."""
 
 
 class CampaignPage(Struct, kw_only=True):
@@ -50,11 +51,11 @@ def text(page: CampaignPage) -> str:
     for section in page.sections:
         lines += [visible(section.heading), "-" * len(visible(section.heading))]
         for sentence in section.sentences:
-            lines += textwrap.wrap(visible(sentence), WIDTH)
+            lines += textwrap.wrap(visible(sentence), PLAIN_WIDTH)
         if section.table is not None:
             lines += plain_table(section.table)
         for bullet in section.bullets:
-            lines += textwrap.wrap(visible(bullet), WIDTH, initial_indent="- ", subsequent_indent="  ")
+            lines += textwrap.wrap(visible(bullet), PLAIN_WIDTH, initial_indent="- ", subsequent_indent="  ")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -65,7 +66,7 @@ def plain_table(table: CampaignTable) -> list[str]:
     for widest in range(WIDEST_CELL, NARROWEST_CELL - 1, -1):
         rows = [[wrap_cell(cell, widest) for cell in row] for row in [table.head, *table.rows]]
         widths = [max(len(line) for row in rows for line in row[number]) for number in range(len(table.head))]
-        if sum(widths) + gaps <= WIDTH:
+        if sum(widths) + gaps <= PLAIN_WIDTH:
             break
     lines = []
     for number, row in enumerate(rows):
@@ -111,6 +112,7 @@ STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}"
     "div{overflow-x:auto}table{border-collapse:collapse}"
     "th,td{padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
+    "summary h2{display:inline;font-size:1.1em}details{margin:.6em 0}"
     ".n{text-align:right;font-variant-numeric:tabular-nums}"
 )
 
@@ -123,12 +125,14 @@ def html(page: CampaignPage, picture: str = "") -> str:
 
     parts = [f"<h1>{safe(page.title)}</h1>", picture]
     for section in page.sections:
-        parts.append(f"<h2>{safe(section.heading)}</h2>")
+        heading = f"<h2>{safe(section.heading)}</h2>"
+        parts.append(f"<details><summary>{heading}</summary>" if section.folded else heading)
         parts += [f"<p>{safe(sentence)}</p>" for sentence in section.sentences]
         if section.table is not None:
             parts.append(f"<div><table>{html_rows(section.table, safe)}</table></div>")
         if section.bullets:
             parts.append(f"<ul>{''.join(f'<li>{safe(bullet)}</li>' for bullet in section.bullets)}</ul>")
+        parts.append("</details>" if section.folded else "")
     head = f'<meta charset="utf-8"><title>{safe(page.title)}</title><style>{STYLE}</style>'
     body = "\n".join(part for part in parts if part)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'

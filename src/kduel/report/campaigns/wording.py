@@ -1,10 +1,12 @@
-"""The comparison of campaigns as a page: confounds first, then results by column, then changes, then claims."""
+"""The comparison of runs as a page: what changed first; in full also confounds, results by column, changes, then claims."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from typing import get_args
+
+from msgspec import structs
 
 from kduel.analysis.campaigns.attribution import list_few
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
@@ -23,17 +25,17 @@ MOST_CHANGES = 10
 
 def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool = False) -> CampaignPage:
     """Everything, in the order in which it should be read: what changed comes first. `brief`: no more than that and the claims."""
-    sections = [changed_section(found)]
+    rest = [] if brief else [columns_section(found), confounds_section(found), results_section(found)]
     if not brief:
-        sections += [columns_section(found), confounds_section(found), results_section(found)]
-        sections += [attribution_section(found), *(change_section(pair, found) for pair in found.between)]
-        sections.append(not_compared_section(found))
+        rest += [attribution_section(found), *(change_section(pair, found) for pair in found.between)]
+        rest.append(not_compared_section(found))
+    sections = [changed_section(found), *(structs.replace(one, folded=True) for one in rest)]
     if claims:
         sections.append(claims_section(claims))
     names = " against ".join(column.name for column in found.columns[:3])
     more = f" and {len(found.columns) - 3} more" if len(found.columns) > 3 else ""
     shown = [section for section in sections if section.sentences or section.table or section.bullets]
-    return CampaignPage(title=f"Campaigns: {names}{more}", sections=shown)
+    return CampaignPage(title=f"Runs: {names}{more}", sections=shown)
 
 
 def changed_section(found: Campaigns) -> PageSection:
@@ -68,7 +70,8 @@ def changed_section(found: Campaigns) -> PageSection:
     table = (
         CampaignTable(head=["metric", "columns", "change", "verdict"], rows=rows, numbers_from=4) if rows else None
     )
-    return PageSection(heading="What changed", sentences=sentences, table=table)
+    bullets = changed_lines({column.run: column.changed for column in found.columns})
+    return PageSection(heading="What changed", sentences=sentences, table=table, bullets=bullets)
 
 
 def letters(found: Campaigns) -> dict[str, str]:
@@ -87,7 +90,6 @@ def columns_section(found: Campaigns) -> PageSection:
     return PageSection(
         heading="Columns",
         table=CampaignTable(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
-        bullets=changed_lines({column.run: column.changed for column in found.columns}),
     )
 
 
@@ -126,7 +128,7 @@ def format_value(difference: Difference, name: str) -> str:
 
 
 def results_section(found: Campaigns) -> PageSection:
-    """One line a metric, one column a campaign."""
+    """One line a metric, one column a contender of a run."""
     rows = [
         [
             f"{row.key} ({row.unit}, {better_side(row)})",

@@ -25,6 +25,7 @@ from kduel.judge.verdict.headline import (
 )
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
 from kduel.report.content.notes import key
 from kduel.store.rundir import EXACT
@@ -33,33 +34,52 @@ MOST_PAIRS = 3
 """Contenders that are answered one by one."""
 MOST_EFFECTS = 2
 RATES = ("/s", "ops", "Hz")
+IN_FULL = {
+    "shell": "fork, exec of a program by /bin/sh -c, wait",
+    "splice": "4 KiB of a cached file through a pipe to /dev/null",
+    "tmpfs-fsync": "create, fsync and delete a file of 4 KiB of tmpfs",
+    "ext4-fsync": "create, fsync and delete a file of 4 KiB of ext4 on a RAM disk",
+}
+"""Operations whose own words lean on those of the operation before."""
+
+
+class AnswerPart(Struct, frozen=True, kw_only=True):
+    """What one part of a run shows, and how sure that is and what it lacks, which may be empty."""
+
+    claim: str
+    sure: str
+
+    @property
+    def text(self) -> str:
+        """Both as one sentence."""
+        return f"{self.claim} ({self.sure})." if self.sure else f"{self.claim}."
 
 
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer, which a reader wants to know first."""
 
-    text: str
+    parts: list[AnswerPart]
     step: str = ""
     """What the command is for."""
     command: str = ""
 
+    @property
+    def text(self) -> str:
+        """The whole as plain sentences."""
+        return " ".join(part.text for part in self.parts)
+
 
 def answer(results: Results, run: str = "RUN") -> Answer:
     """The answer of a run; `run` is its directory as the user may type it."""
-    said = []
-    if results.exact is not None:
-        said.append(f"Counted exactly: {part_answer(results.exact)}")
-        label = "Counted on several CPUs" if results.machine.exact else "Timed"
-        said.append(f"{label}: {part_answer(results)}")
+    if results.exact is None:
+        parts = [part_answer(results)]
     else:
-        said.append(part_answer(results))
-    return Answer(
-        text=" ".join(f"{'W' + one[1:] if one.startswith('with ') else one}." for one in said),
-        **next_step(results, run),
-    )
+        label = "Counted on several CPUs" if results.machine.exact else "Timed"
+        parts = [part_answer(results.exact, "Counted exactly: "), part_answer(results, f"{label}: ")]
+    return Answer(parts=parts, **next_step(results, run))
 
 
-def part_answer(results: Results) -> str:
+def part_answer(results: Results, label: str = "") -> AnswerPart:
     """The answer of one part, with its certainty and, where the run did not end, how far it came."""
     if results.effects:
         found = [visible(one.text, 1000) for one in results.headlines]
@@ -69,11 +89,12 @@ def part_answer(results: Results) -> str:
         compared = compared_pairs(results)
         pairs, rest = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]], len(compared) - MOST_PAIRS
         more = f"; {plural(rest, 'more contender')} below" if rest > 0 else ""
-    said = ("; ".join(pairs) or "No two contenders were measured") + more
+    claim = ("; ".join(pairs) or "No two contenders were measured") + more
+    claim = f"W{claim[1:]}" if not label and claim.startswith("with ") else claim
     notes = [certainty(results)] if any(map(shows_difference, results.gating)) else []
     if unfinished := find_unfinished(results):
         notes.append(f"{unfinished.blocks}, not finished")
-    return said + "".join(f" ({note})" for note in notes if note)
+    return AnswerPart(claim=f"{label}{claim}", sure="; ".join(filter(None, notes)))
 
 
 def pair_answer(results: Results, baseline: str, contender: str) -> str:
@@ -85,7 +106,7 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
         return headline_of(results, baseline, contender)
     first = [next(iter([m for m in large if side(m) == kind]), None) for kind in ("worse", "better", "neutral")]
     chosen = [m for m in first if m is not None][:2]
-    words = [f"{metric_words(m)} {change_words(m)}{interval_words(m)}" for m in chosen]
+    words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
     rest = [
         f"{others} more {'differs' if others == 1 else 'differ'}" if (others := len(large) - len(chosen)) else "",
         f"undecided in {count} of {len(metrics)}" if (count := sum(not m.decided for m in metrics)) else "",
@@ -94,16 +115,27 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     return f"with {names}, {'; '.join(filter(None, [*words, *rest]))}" + disagreement(metrics, "metric")
 
 
-def metric_words(metric: MetricResult) -> str:
-    """`a hop in a ring of 8 processes (switch-8-0k)`; the code name alone where the operation has no words of its own."""
-    about = ABOUT.get(metric.benchmark, "") if metric.unit in COUNTS else ""
-    return f"{about} ({metric.benchmark})" if about and not about.startswith("the same") else key(metric)
+def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
+    """`a hop in a ring of 8 processes (switch-8-0k)`; the code name alone where the operation has no words of its own, and of that the
+    benchmark where the change says what is measured and nothing else `among` these is of it."""
+    words, name = operation_words(metric)
+    if words:
+        return f"{words} ({name})"
+    alone = sum(one.benchmark == metric.benchmark for one in among) == 1
+    plain = metric.statistic in ("value", "mean", "median", "total") and "latency" not in metric.aspect
+    says = metric.unit in COUNTING or metric.unit in TIME_UNITS or any(word in metric.unit for word in RATES)
+    return visible(metric.benchmark, 200) if alone and plain and says else name
+
+
+def operation_words(metric: MetricResult) -> tuple[str, str]:
+    """The operation that a count is of in words, empty where it has none, and the metric's code name."""
+    words = (ABOUT | IN_FULL).get(metric.benchmark, "") if metric.unit in COUNTS else ""
+    return words, operation_name(metric) if words else key(metric)
 
 
 def change_words(metric: MetricResult, size: str = "") -> str:
     """`takes 31.2 % longer`; `size` is the change as it is to be shown."""
-    share = relative_pct(metric) if metric.scale == "exact" else None
-    size = size or (effect(metric) if share is None else percent(share))
+    size = size or change_size(metric)
     up, size = size.startswith("+"), size.lstrip("+−")
     if metric.unit in COUNTING:
         verb, what = COUNTING[metric.unit]
@@ -115,6 +147,12 @@ def change_words(metric: MetricResult, size: str = "") -> str:
     if any(word in metric.unit for word in RATES):
         return f"does {size} {'more' if up else 'less'}"
     return f"is {size} {'higher' if up else 'lower'}"
+
+
+def change_size(metric: MetricResult) -> str:
+    """`+31.2 %`: the change, of counts in per cent, too, where there is a ratio."""
+    share = relative_pct(metric) if metric.scale == "exact" else None
+    return effect(metric) if share is None else percent(share)
 
 
 def interval_words(metric: MetricResult) -> str:

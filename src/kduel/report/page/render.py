@@ -15,8 +15,9 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.text import plural, visible
 from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference, side
+from kduel.report.content.answer import operation_words
 from kduel.report.content.code_spans import split_code
-from kduel.report.content.digest import SIGNS, largest_first, side_words, sign_of
+from kduel.report.content.digest import SIGNS, largest_first, side_words, sign_of, unit_and_side
 from kduel.report.content.notes import key
 from kduel.report.content.overview import left_out
 from kduel.report.plots import effects as plots
@@ -53,12 +54,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["code"] = mark_code
+    environment.filters |= {"code": mark_code, "kind": unit_and_side}
     environment.globals |= {
         "signs": SIGNS,
         "sign_of": sign_of,
         "key": key,
         "intervals": lambda metrics, delta: intervals(metrics, delta, f"axis{next(axes.get())}"),
+        "operation_words": operation_words,
         "foremost_rows": foremost_rows,
         "left_out": left_out,
         "side": side,

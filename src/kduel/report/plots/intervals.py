@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
+from kduel.core.format import plain_number, relative_pct
 from kduel.core.metric_results import MetricResult
 from kduel.report.content.overview import beginning, bounds
 from kduel.report.plots.draw import Scale, line, rectangle, signed_tick, words
@@ -55,6 +56,8 @@ class Intervals(Struct, frozen=True):
     delta: float
     name: str
     """What the page calls the background of its rows."""
+    better_right: bool = False
+    """Whether changes are turned round where less is better, so that better is right for every metric."""
 
     @property
     def unit(self) -> str:
@@ -63,22 +66,28 @@ class Intervals(Struct, frozen=True):
 
     def row(self, metric: MetricResult, tone: str) -> Markup:
         """One effect with its interval in its tone, or a dot for each condition; empty where there is none in per cent."""
-        span = bounds(metric)
+        span = drawn_span(metric)
         if span is None:
             return Markup()
         low, middle, high = span
+        turned = self.better_right and metric.better == "lower"
         drawn = Markup('<use href="#{}"/>').format(self.name)
         if metric.conditions:
             changes = [100 * one.difference / one.baseline for one in metric.conditions if one.baseline]
-            drawn += Markup().join(self.dot(value) for value in changes)
+            drawn += Markup().join(self.dot(value, tone, turned) for value in changes)
         else:
-            first, last = (min(1.0, max(0.0, self.scale.share(value))) for value in (low, high))
-            drawn += line((first, 0.5), (last, 0.5), "reach") + self.dot(middle)
-        if low < self.scale.low:
+            first, last = (min(1.0, max(0.0, self.place(value, turned))) for value in (low, high))
+            drawn += line((first, 0.5), (last, 0.5), "reach") + self.dot(middle, tone, turned)
+        before, after = low < self.scale.low, high > self.scale.high
+        if after if turned else before:
             drawn += words((0, 0.5), "◂", "beyond", dx=-4, dy=5)
-        if high > self.scale.high:
+        if before if turned else after:
             drawn += words((1, 0.5), "▸", "end beyond", dx=4, dy=5)
         return cell(drawn, tone)
+
+    def place(self, value: float, turned: bool) -> float:
+        """The place of a change on the axis, 0 to 1 within it. Both ends of an axis are equally far from 0."""
+        return 1 - self.scale.share(value) if turned else self.scale.share(value)
 
     def background(self) -> Markup:
         """The band in which a difference does not matter, and the line of no change."""
@@ -87,20 +96,34 @@ class Intervals(Struct, frozen=True):
         drawn = rectangle((first, 0), (last, 1), "band") + line((zero, 0), (zero, 1), "zero")
         return Markup('<defs><g id="{}">{}</g></defs>').format(self.name, drawn)
 
-    def dot(self, value: float) -> Markup:
-        """One effect; empty where it lies beyond the axis."""
+    def dot(self, value: float, tone: str, turned: bool) -> Markup:
+        """One effect in the shape of its tone; empty where it lies beyond the axis."""
         if not self.scale.low <= value <= self.scale.high:
             return Markup()
-        return Markup('<circle cx="{:.3g}%" cy="50%" r="4.5"/>').format(100 * self.scale.share(value))
+        return Markup('<use class="dot" href="#dot-{}" x="{:.3g}%" y="50%"/>').format(
+            tone, 100 * self.place(value, turned)
+        )
 
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
+        return cell(self.background() + self.labels())
+
+    def labels(self) -> Markup:
+        """The labels alone."""
         inside: list[tuple[float, str]] = []
         for about in (4, 8, 16):
             if len(inside) < 2:
-                places = [(self.scale.share(value), signed_tick(value)) for value in self.scale.ticks(about)]
+                places = [(self.scale.share(value), self.tick(value)) for value in self.scale.ticks(about)]
                 inside = [(x, text) for x, text in places if 1 - INSIDE <= x <= INSIDE]
-        return cell(self.background() + Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside))
+        return Markup().join(words((x, 0.5), text, "middle", dy=4) for x, text in inside)
+
+    def tick(self, value: float) -> str:
+        """The label of a place on the axis: without a sign where changes are turned round."""
+        if not self.better_right:
+            return signed_tick(value)
+        if isinstance(self.scale, Ratios):
+            return f"×{plain_number(max(1 + value / 100, 1 / (1 + value / 100)))}" if value else "0"
+        return signed_tick(abs(value)).lstrip("+")
 
 
 def cell(drawn: Markup, tone: str = "") -> Markup:
@@ -108,10 +131,20 @@ def cell(drawn: Markup, tone: str = "") -> Markup:
     return Markup('<svg class="{}" aria-hidden="true">{}</svg>').format(f"interval {tone}".rstrip(), drawn)
 
 
-def intervals(metrics: Sequence[MetricResult], delta: float, name: str) -> Intervals | None:
+def intervals(
+    metrics: Sequence[MetricResult], delta: float, name: str, *, better_right: bool = False
+) -> Intervals | None:
     """The axis of the metrics, called `name` in its page, or None where none has an interval in per cent."""
-    spans = [(span[0], span[2], metric.decided) for metric in metrics if (span := bounds(metric)) is not None]
-    return Intervals(scale=change_scale(spans, delta), delta=delta, name=name) if spans else None
+    spans = [(span[0], span[2], metric.decided) for metric in metrics if (span := drawn_span(metric)) is not None]
+    if not spans:
+        return None
+    return Intervals(scale=change_scale(spans, delta), delta=delta, name=name, better_right=better_right)
+
+
+def drawn_span(metric: MetricResult) -> tuple[float, float, float] | None:
+    """(low, effect, high) in per cent; of a single pair, which has no interval, its change alone. None where there is no ratio."""
+    change = relative_pct(metric)
+    return bounds(metric) or (None if change is None or not math.isfinite(change) else (change, change, change))
 
 
 def change_scale(spans: Sequence[tuple[float, float, bool]], delta: float) -> Scale:

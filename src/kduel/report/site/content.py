@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kduel.analysis.campaigns.contrasts import FEWEST
 from kduel.analysis.campaigns.history import MetricHistory
 from kduel.analysis.index import run_query
 from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
-from kduel.report.site.parts import Cell, Page, Section, Table, chart, file_name, number, tally
+from kduel.report.site.parts import Cell, Mark, Page, Section, Table, chart, file_name, number, tally
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
@@ -29,19 +32,19 @@ TONES = {
 }
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
-       run.trials, run.void, run.merged, count(verdict.verdict) AS verdicts, sum(verdict.verdict = 'faster') AS faster,
-       sum(verdict.verdict = 'slower') AS slower, sum(verdict.verdict = 'more') AS more,
-       sum(verdict.verdict = 'fewer') AS fewer, sum(verdict.verdict IN ('higher', 'lower', 'different')) AS differing
-FROM run LEFT JOIN verdict ON verdict.run = run.id AND verdict.role = 'primary'
-GROUP BY run.id ORDER BY run.measured DESC, run.started DESC, run.path
+       run.trials, run.void, run.merged
+FROM run ORDER BY run.measured DESC, run.started DESC, run.path
 """
 PAIR = """
 SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark, metric, verdict, effect_pct, ci_low_pct,
        ci_high_pct, n FROM headline WHERE baseline = {} AND contender = {}
        ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
-TALLIED = ("faster", "slower", "more", "fewer", "differing")
-"""Verdicts that are counted, each by itself: a count of instructions is no time."""
+NOT_JUDGED = "not judged"
+MOST_MARKS = 60
+"""Runs of a strip, the latest."""
+MOST_ANSWERED = 3
+"""Pairs that the first sentences are about."""
 
 
 def rows_of(index: Path, question: str) -> list[dict[str, Any]]:
@@ -97,63 +100,54 @@ def overview(
 ) -> Page:
     """All runs, with the ways to all other pages."""
     skipped = rows_of(index, "skipped")
+    verdicts = {
+        (row["baseline"], row["contender"]): rows_of(
+            index, PAIR.format(quote_sql(row["baseline"]), quote_sql(row["contender"]))
+        )
+        for row in pairs
+    }
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for row in itertools.chain(*verdicts.values()):
+        by_run.setdefault(row["path"], []).append(row)
     sections = [
         Section(
             heading="Pairs of contenders",
-            sentences=[] if pairs else ["No run has a primary metric: there is no verdict to list."],
+            sentences=[STRIP_MEANS] if pairs else ["No run has a primary metric: there is no verdict to list."],
             table=table(
-                heads("contender", "against", "runs", *TALLIED, "the same", "undecided", numbers=8),
+                ["contender", "against", Cell("runs", number=True), "run by run, oldest first", "the latest run"],
                 [
                     [
-                        Cell(row["contender"], file_name("pair", row["baseline"], row["contender"])),
-                        Cell(row["baseline"]),
-                        *(tally(row[key]) for key in ("runs", *TALLIED, "same", "undecided")),
+                        Cell(contender, file_name("pair", baseline, contender)),
+                        Cell(baseline),
+                        number(len({row["path"] for row in rows}), 0),
+                        Cell("", strip=strip(rows, reports)),
+                        Cell(latest_words(rows)),
                     ]
-                    for row in pairs
+                    for (baseline, contender), rows in verdicts.items()
                 ],
             ),
         ),
-        Section(
-            heading="Benchmarks over time",
-            sentences=[
-                f"A series without any change is called changed with a chance of {100 * history.alpha:g} %.",
-                *history.apart,
-            ],
-            table=table(
-                heads("benchmark", "series", "with a change", numbers=2),
-                [
-                    [
-                        Cell(name, file_name("benchmark", name)),
-                        number(len(lines := lines_of(name, history)), 0),
-                        tally(sum(bool(line.steps) for line in lines)),
-                    ]
-                    for name in benchmarks
-                ],
-            ),
-        ),
+        series_section(benchmarks, history),
         Section(
             heading="All runs",
             sentences=["Verdicts are those of primary metrics."],
             table=table(
-                heads(
+                [
                     "run",
                     "name",
                     "machine",
                     "measured (UTC)",
-                    "blocks",
-                    "trials",
-                    "void",
+                    *heads("blocks", "trials", "void", numbers=3),
                     "verdicts",
-                    *TALLIED,
-                    numbers=9,
-                ),
+                ],
                 [
                     [
                         Cell(row["path"], reports.get(row["path"], "")),
                         Cell(row["name"] + (" (merged)" if row["merged"] else "")),
                         Cell(row["machine"]),
                         Cell(row["measured"].replace("T", " ")),
-                        *(tally(row[key]) for key in ("blocks", "trials", "void", "verdicts", *TALLIED)),
+                        *(tally(row[key]) for key in ("blocks", "trials", "void")),
+                        Cell(counted_words(by_run.get(row["path"], []))),
                     ]
                     for row in runs
                 ],
@@ -163,7 +157,84 @@ def overview(
     if skipped:
         left = [[Cell(row["path"]), Cell(row["reason"])] for row in skipped]
         sections.append(Section(heading="Not readable", table=table(["directory", "reason"], left)))
-    return Page(name="index.html", title=plural(len(runs), "run"), sections=sections)
+    answers = [
+        f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}: {latest_words(rows)}."
+        for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED)
+    ]
+    return Page(name="index.html", title=plural(len(runs), "run"), sections=sections, answer=answers)
+
+
+STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided."
+
+
+def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ...]:
+    """A mark for each run of a pair, the oldest first. `rows` are its verdicts, the newest first."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        runs.setdefault(row["path"], []).append(row)
+    marks = []
+    for path, mine in runs.items():
+        tones = {TONES.get(row["verdict"], "neutral") for row in mine if row["verdict"] != NOT_JUDGED}
+        sign, tone = next(
+            (sign, tone)
+            for sign, tone, holds in (
+                ("◆", "neutral", {"better", "worse"} <= tones),
+                ("▲", "better", "better" in tones),
+                ("▼", "worse", "worse" in tones),
+                ("≠", "neutral", "neutral" in tones),
+                ("?", "undecided", "undecided" in tones),
+                ("≈", "same", "same" in tones),
+                ("–", "undecided", True),
+            )
+            if holds
+        )
+        about = f"{mine[0]['measured'][:10]} {path}: {counted_words(mine)}"
+        marks.append(Mark(sign=sign, tone=tone, about=about, link=reports.get(path, "")))
+    return tuple(reversed(marks[:MOST_MARKS]))
+
+
+def counted_words(rows: list[dict[str, Any]]) -> str:
+    """`1 faster, 2 undecided`: verdicts that there are, each counted by itself."""
+    counts = Counter(row["verdict"] for row in rows)
+    return ", ".join(f"{count} {word}" for word, count in counts.most_common()) or "–"
+
+
+def latest_words(rows: list[dict[str, Any]]) -> str:
+    """The largest loss and gain of the latest run of a pair; what was counted where nothing differs."""
+    latest = [row for row in rows if row["path"] == rows[0]["path"]]
+    found = []
+    for kind in ("worse", "better", "neutral"):
+        mine = [
+            row for row in latest if TONES.get(row["verdict"], "neutral") == kind and row["verdict"] != NOT_JUDGED
+        ]
+        if mine:
+            row = max(mine, key=lambda one: abs(one["effect_pct"] or 0.0))
+            size = "" if row["effect_pct"] is None else f" {with_sign(row['effect_pct'], '.2f')} %"
+            found.append(f"{row['benchmark']}/{row['metric']} {row['verdict']}{size}")
+    return "; ".join(found) or counted_words(latest)
+
+
+def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
+    """The benchmarks over time; too few runs for a change are said once."""
+    lines = {name: lines_of(name, history) for name in benchmarks}
+    longest = max((len(line.points) for line in itertools.chain(*lines.values())), default=0)
+    if longest < 2 * FEWEST:
+        said = f"A change of level takes {2 * FEWEST} runs of one contender on one machine; the most are {longest}."
+    else:
+        said = f"Of series whose level never changes, {100 * history.alpha:g} % are called changed: false alarms."
+    rows = [
+        [
+            Cell(name, file_name("benchmark", name)),
+            number(len(found) or None, 0),
+            Cell(plural(changed, "change") if (changed := sum(len(line.steps) for line in found)) else "–"),
+        ]
+        for name, found in lines.items()
+    ]
+    return Section(
+        heading="Benchmarks over time",
+        sentences=[said, *history.apart],
+        table=table(["benchmark", Cell("series", number=True), "changes of level"], rows),
+    )
 
 
 def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) -> Page:

@@ -15,13 +15,23 @@ from kduel.report.campaigns.history import change
 from kduel.study.plan import slug
 
 
+class Mark(Struct, frozen=True):
+    """A run in a strip: its sign in its tone, with what it says in words."""
+
+    sign: str
+    tone: str
+    about: str
+    link: str = ""
+
+
 class Cell(Struct, frozen=True):
-    """A cell of a table; `link` is relative to the page, `tone` a class of style.css."""
+    """A cell of a table; `link` is relative to the page, `tone` a class of style.css, `strip` a mark for each run, the oldest first."""
 
     text: str
     link: str = ""
     tone: str = ""
     number: bool = False
+    strip: tuple[Mark, ...] = ()
 
 
 class Table(Struct, kw_only=True):
@@ -62,6 +72,8 @@ class Page(Struct, kw_only=True):
     name: str
     title: str
     sections: list[Section]
+    answer: list[str] = field(default_factory=list)
+    """What a visitor wants to know first."""
 
 
 WIDTH, HEIGHT = 640, 150

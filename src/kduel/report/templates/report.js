@@ -58,8 +58,9 @@
   // A mark leads to its finding, folded away or not.
   const unfold = () => {
     const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-    if (target) target.scrollIntoView();
+    if (!target) return;
+    for (let fold = target.querySelector(":scope > details") || target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    target.scrollIntoView();
   };
   addEventListener("hashchange", unfold);
   unfold();

@@ -1,0 +1,76 @@
+"""Terms on the page: each is linked at its first use to what it means, at the end of the page, which needs no network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from markupsafe import Markup
+
+TERMS = {
+    "block": "one trial of every contender, in random order; comparison is within the block",
+    "condition": "(exact counts) a circumstance that should not change a count, such as the position of the stack; each operation is "
+    "counted under several",
+    "confound": "a difference between the arms that the study does not declare",
+    "contender": "a kernel with its command line, sysctls, scheduler and policy",
+    "delta": "the smallest effect of interest, in per cent: smaller differences count as equivalent",
+    "equivalent": "the whole interval lies within ±delta",
+    "exploratory metric": "a metric that is not primary; judged with a controlled false discovery rate, and only a hint",
+    "interim analysis": "an evaluation of the metrics before the last block",
+    "interval": "the range of effects that the data do not exclude, adjusted for interim analyses; 95 % over all primary metrics together",
+    "primary metric": "a metric declared to decide the run; alpha is divided over all of them",
+    "trial": "one boot (or load, or build) of one contender that runs all steps",
+    "undecided": "the data support no verdict; never taken as equal",
+    "void": "a trial that failed a validity check: kept, shown and counted, but none of its values is used",
+    "would have seen": "the smallest change that the run had an 80 % chance of finding",
+}
+"""As docs/glossary.md has them."""
+FORMS = {
+    "interim analyses": "interim analysis",
+    **{f"{term}s": term for term in TERMS},
+    **{term: term for term in TERMS},
+}
+USES = re.compile(rf"\b({'|'.join(sorted(FORMS, key=len, reverse=True))})\b", re.IGNORECASE)
+TAG = re.compile(r"(<[^>]*>)")
+PROSE = {"p", "caption", "figcaption", "li", "th"}
+"""Elements in which a term may be linked; of heads of tables those of columns."""
+NO_PROSE = {"a", "code", "pre", "summary", "svg"}
+
+
+def link_terms(page: str) -> str:
+    """The page with its terms linked and explained. Text in it is escaped, so that every `<` begins a tag."""
+    start, end = page.index("<body>"), page.index("</main>")
+    depth: Counter[str] = Counter()
+    used: list[str] = []
+
+    def link(found: re.Match[str]) -> str:
+        term = FORMS[found[0].lower()]
+        if term in used:
+            return found[0]
+        used.append(term)
+        return f'<a class="term" href="#{term_id(term)}">{found[0]}</a>'
+
+    pieces = TAG.split(page[start:end])
+    for place, piece in enumerate(pieces):
+        if piece.startswith("<"):
+            name = re.split(r"[\s/>]", piece[1:].removeprefix("/"), maxsplit=1)[0]
+            counted = name in NO_PROSE or (name in PROSE and not piece.startswith('<th scope="row'))
+            if counted and not piece.endswith("/>"):
+                depth[name] = max(0, depth[name] + (-1 if piece.startswith("</") else 1))
+        elif any(depth[name] for name in PROSE) and not any(depth[name] for name in NO_PROSE):
+            pieces[place] = USES.sub(link, piece)
+    return page[:start] + "".join(pieces) + str(terms_section(used)) + page[end:]
+
+
+def terms_section(used: list[str]) -> Markup:
+    """What the terms mean; empty for none."""
+    rows = Markup().join(
+        Markup('<dt id="{}">{}</dt><dd>{}</dd>\n').format(term_id(term), term, TERMS[term]) for term in sorted(used)
+    )
+    opened = Markup('<section id="terms"><details>\n<summary><h2>Terms</h2></summary>\n<dl>\n')
+    return Markup("{}{}</dl>\n</details></section>\n").format(opened, rows) if used else Markup()
+
+
+def term_id(term: str) -> str:
+    """The name of a term's place in the page."""
+    return f"term-{term.replace(' ', '-')}"

@@ -1,0 +1,144 @@
+"""The page's picture: the effects of what decides on one axis whose better side is marked, gains first, then losses, then the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kduel.core.format import plain_number
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
+from kduel.judge.verdict.headline import shows_difference
+from kduel.report.content.answer import change_size, operation_words
+from kduel.report.content.digest import ContenderSummary, Digest, largest_first, sign_of
+from kduel.report.content.overview import TOO_EARLY, interval_words
+from kduel.report.plots.effects import tone
+from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
+
+MOST_ROWS = 12
+"""Of the whole picture; each of several comparisons has FEWEST_ROWS at least."""
+FEWEST_ROWS = 4
+MOST_COMPARISONS = 4
+ORDER = ("better", "worse", "neutral", "same", "undecided")
+
+
+class PictureRow(Struct, frozen=True):
+    """One effect: its metric in words and by its code name, the sign of its verdict, the change, and where it lies."""
+
+    words: str
+    code: str
+    tone: str
+    sign: str
+    change: str
+    drawn: Markup
+
+
+class PictureGroup(Struct, frozen=True):
+    """The effects of one comparison."""
+
+    heading: str
+    rows: list[PictureRow]
+    more: str
+    """How many effects are not drawn; empty for none."""
+
+
+class Picture(Struct, frozen=True):
+    """The whole, with what the ends of its axis are: empty where neither is better."""
+
+    groups: list[PictureGroup]
+    axis: Markup
+    left: str
+    right: str
+    told: str
+
+
+def picture_part(results: Results, said: Digest) -> Picture | None:
+    """The picture of a run, or None where no effect has a ratio."""
+    compared = [(said.second if said.exact else "", one, results.study.delta) for one in said.comparisons]
+    if results.exact is not None and said.exact is not None:
+        counted = [("Counted exactly", one, results.exact.study.delta) for one in said.exact.comparisons]
+        compared = [*counted, *compared]
+    found = [(how, one, delta or 0.0, drawn) for how, one, delta in compared if (drawn := drawn_metrics(one))]
+    if not found:
+        return None
+    found = found[:MOST_COMPARISONS]
+    most = max(FEWEST_ROWS, MOST_ROWS // len(found))
+    kept = [(how, one, delta, foremost_rows(drawn, most), len(drawn)) for how, one, delta, drawn in found]
+    everything = [metric for *_, drawn, _ in kept for metric in drawn]
+    sides = {metric.better for metric in everything} - {"none"}
+    common = intervals(everything, max(delta for *_, delta, _, _ in kept), "", better_right=len(sides) > 1)
+    assert common is not None
+    groups: list[PictureGroup] = []
+    backgrounds = Markup()
+    for how, one, delta, drawn, count in kept:
+        axis = replace(common, delta=delta, name=f"picture{len(groups)}")
+        backgrounds += axis.background()
+        groups.append(
+            PictureGroup(
+                heading=heading(how, one) if len(kept) > 1 else "",
+                rows=[picture_row(metric, axis) for metric in drawn],
+                more=f"{count - len(drawn)} more in the table" if count > len(drawn) else "",
+            )
+        )
+    ends = ("better", "worse") if sides == {"lower"} else ("worse", "better")
+    return Picture(
+        groups=groups,
+        axis=cell(backgrounds + common.labels()),
+        left=ends[0] if sides else "",
+        right=ends[1] if sides else "",
+        told=caption(everything, common, {delta for *_, delta, _, _ in kept}),
+    )
+
+
+def heading(how: str, comparison: ContenderSummary) -> str:
+    """`Counted exactly: new against old`; the metric for the effects of factors."""
+    subject = comparison.subject
+    names = f"{subject} against {comparison.baseline}" if subject == comparison.contender else subject
+    return f"{how}: {names}" if how else names
+
+
+def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float]) -> str:
+    """What the marks mean."""
+    bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
+    ways = "Better is right, whether more or less of a metric is better. " if axis.better_right else ""
+    lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
+    return (
+        f"Change, {axis.unit}. {ways}{lines}In the shaded band, ±{bands} %, a difference does not matter; grey and hollow: "
+        "undecided; an arrowhead: it goes on."
+    )
+
+
+def drawn_metrics(comparison: ContenderSummary) -> list[MetricResult]:
+    """The metrics that decide and have a change in per cent."""
+    return [metric for metric in comparison.gating if not metric.by_harness and drawn_span(metric) is not None]
+
+
+def foremost_rows(metrics: Sequence[MetricResult], most: int) -> list[MetricResult]:
+    """At most so many: gains, the largest first, then losses, then what differs without a better side, is the same, is open; of more
+    than `most` the largest of each kind that shows a difference."""
+    rank = {id(metric): place for place, metric in enumerate(sorted(metrics, key=importance))}
+    kept = [metric for metric in metrics if rank[id(metric)] < most]
+    return sorted(kept, key=lambda metric: (ORDER.index(picture_tone(metric)), *largest_first(metric)))
+
+
+def importance(metric: MetricResult) -> tuple[bool, int, float]:
+    """Sort key: what shows a difference first, by size."""
+    return not shows_difference(metric), *largest_first(metric)
+
+
+def picture_tone(metric: MetricResult) -> str:
+    """The side of a verdict; a difference too small to matter is none."""
+    return "same" if metric.below_delta else tone(metric)
+
+
+def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
+    """One row. The size of a change whose interval is too wide is no information."""
+    words, code = operation_words(metric)
+    kind = picture_tone(metric)
+    size = change_size(metric) if interval_words(metric) != TOO_EARLY else TOO_EARLY
+    return PictureRow(
+        words=words, code=code, tone=kind, sign=sign_of(metric), change=size, drawn=axis.row(metric, kind)
+    )

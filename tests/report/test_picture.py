@@ -1,0 +1,128 @@
+"""The page's picture: what is drawn, in which order, and on which side of its axis."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from examples import exact, simulated, single, three, undecided
+from msgspec.structs import replace
+from pages import with_exact
+
+from kduel.core.results import Results
+from kduel.report.content.digest import digest
+from kduel.report.page.picture import FEWEST_ROWS, MOST_ROWS, Picture, picture_part
+
+
+def picture(results: Results) -> Picture:
+    found = picture_part(results, digest(results))
+    assert found is not None
+    return found
+
+
+def place(drawn: str) -> float:
+    """Where the effect lies, in per cent of the axis from the left."""
+    (found,) = re.findall(r'<use class="dot" href="#dot-\w+" x="([\d.]+)%"', drawn)
+    return float(found)
+
+
+def test_gains_come_first_then_losses_each_from_the_largest_then_the_rest() -> None:
+    results = simulated()
+    first, second, third = results.metrics[:3]
+    more = [
+        replace(second, benchmark="small-loss", effect_pct=2.0, ci_low_pct=1.5, ci_high_pct=2.5),
+        replace(third, benchmark="small-gain", effect_pct=-3.0, ci_low_pct=-3.5, ci_high_pct=-2.5),
+        replace(first, benchmark="open", verdict="undecided", effect_pct=90.0, ci_low_pct=-5.0, ci_high_pct=200.0),
+    ]
+    results.metrics[:] = [*more, first, second, third]
+    (group,) = picture(results).groups
+    assert [(row.code.split("/")[0], row.tone) for row in group.rows] == [
+        ("hackbench-10g", "better"),
+        ("small-gain", "better"),
+        ("perf-bench-sched-pipe", "worse"),
+        ("small-loss", "worse"),
+        ("sysbench-cpu-2t", "same"),
+        ("open", "undecided"),
+    ]
+
+
+def test_better_is_right_where_more_is_better_for_some_and_less_for_others() -> None:
+    results = simulated()
+    drawn = picture(results)
+    assert (drawn.left, drawn.right) == ("worse", "better") and "Better is right" in drawn.told
+    for row in drawn.groups[0].rows:
+        assert row.tone not in ("better", "worse") or (place(row.drawn) > 50) == (row.tone == "better")
+    lower = [metric for metric in results.metrics if metric.better == "lower" and metric.role == "primary"]
+    results.metrics[:] = lower
+    drawn = picture(results)
+    assert (drawn.left, drawn.right) == ("better", "worse") and "Better is right" not in drawn.told
+    for row in drawn.groups[0].rows:
+        assert (place(row.drawn) < 50) == (row.tone == "better") == row.change.startswith("−")
+
+
+def test_an_arrowhead_of_what_goes_on_is_on_its_own_side() -> None:
+    results = simulated()
+    for metric in results.metrics[:3]:
+        metric.verdict, metric.ci_low_pct, metric.ci_high_pct = "undecided", -1.0, 1.0
+    lower = next(metric for metric in results.metrics if metric.better == "lower")
+    lower.ci_high_pct = 90.0
+    (row,) = [row for row in picture(results).groups[0].rows if "beyond" in row.drawn]
+    assert "◂" in row.drawn and "▸" not in row.drawn, "90 % more time is worse, which is left"
+
+
+def test_neither_end_is_better_where_no_metric_has_a_side() -> None:
+    results = simulated()
+    for metric in results.metrics:
+        metric.better, metric.verdict = "none", "undecided"
+    assert (picture(results).left, picture(results).right) == ("", "")
+
+
+def test_parts_and_contenders_share_one_axis_and_few_rows(tmp_path: Path) -> None:
+    drawn = picture(with_exact(tmp_path))
+    assert [group.heading for group in drawn.groups] == [
+        "Counted exactly: patched against parent",
+        "Timed: debian-6.12 against debian-6.1",
+    ]
+    assert "±0.1 or 1 %" in drawn.told
+    assert len(picture(three()).groups) == 2
+    many = simulated(metrics=40)
+    for metric in many.metrics:
+        metric.role = "primary"
+    (group,) = picture(many).groups
+    assert len(group.rows) == MOST_ROWS and group.more == f"{40 - MOST_ROWS} more in the table"
+    wide = simulated(contenders=("a", "b", "c", "d", "e", "f"), metrics=8)
+    assert all(len(group.rows) <= max(FEWEST_ROWS, MOST_ROWS // 4) for group in picture(wide).groups)
+    assert len(picture(wide).groups) == 4
+
+
+def test_what_is_too_small_to_matter_has_no_side() -> None:
+    results = simulated()
+    results.metrics[2].below_delta = True
+    rows = {row.code.split("/")[0]: row.tone for row in picture(results).groups[0].rows}
+    assert rows["hackbench-10g"] == "same"
+
+
+def test_one_trial_each_is_drawn_without_an_interval_and_as_undecided() -> None:
+    results = single()
+    rows = [row for group in picture(results).groups for row in group.rows]
+    assert rows and {row.tone for row in rows} == {"undecided"}
+    ends = [re.findall(r'x[12]="([\d.]+%)"', re.findall("<line [^>]*reach[^>]*>", row.drawn)[0]) for row in rows]
+    assert all(first == last for first, last in ends)
+
+
+def test_a_change_whose_interval_says_nothing_is_too_early() -> None:
+    results = undecided()
+    metric = next(m for m in results.metrics if m.role == "primary")
+    metric.n, metric.ci_low_pct, metric.ci_high_pct = 3, -99.0, 9000.0
+    rows = {row.code: row.change for row in picture(results).groups[0].rows}
+    assert rows[f"{metric.benchmark}/{metric.metric}"] == "too early"
+    metric.n = 4
+    rows = {row.code: row.change for row in picture(results).groups[0].rows}
+    assert rows[f"{metric.benchmark}/{metric.metric}"] != "too early"
+
+
+def test_an_operation_is_named_in_words_and_by_its_code_name() -> None:
+    results = exact()
+    results.metrics[0].benchmark = "switch-8-0k"
+    (row,) = [row for row in picture(results).groups[0].rows if row.words]
+    assert row.words == "a hop in a ring of 8 processes" and row.code.startswith("switch-8-0k")
