@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from kduel.cli.live import HostLoad
-from kduel.cli.live_trials import standing_line, trial_line
+from kduel.cli.live_trials import INDENT, plain_lines, standing_line, trial_line
 from kduel.core.experiment import Void
 from kduel.core.host import HostStep
 from kduel.core.metric_results import MetricResult
@@ -69,6 +69,15 @@ def test_many_metrics_are_counted():
     said = line(*(metric(f"m{n}", decided=n == 60) for n in range(63)))
     assert "b/m6 " in said and "b/m7 " not in said
     assert "and 56 more, 1 of them decided" in said
+
+
+def test_a_piped_line_has_a_hundred_columns_at_most_and_all_its_words() -> None:
+    """With all its metrics it had more than 300."""
+    said = INDENT + line(*(metric(f"a-rather-long-name-{n}", decided=n == 9) for n in range(9)))
+    lines = plain_lines(said)
+    assert len(said) > 300 and max(map(len, lines)) <= 100 and all(one.startswith(INDENT) for one in lines)
+    assert " ".join(" ".join(lines).split()) == " ".join(said.split())
+    assert "and 1 more, 1 of them" not in line(*(metric(f"m{n}", decided=True) for n in range(8)))
 
 
 def test_a_void_trial_has_the_line_that_says_what_happened():

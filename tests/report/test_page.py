@@ -54,8 +54,8 @@ def test_every_value_is_drawn_without_a_script(page: Browser, tmp_path: Path) ->
     try:
         show(page, tmp_path, published())
         assert dots(page) == [20] * 7
-        assert page.evaluate("document.querySelectorAll('#verdicts tbody svg.interval').length") == 6, "and the axis"
-        high = "[...document.querySelectorAll('#verdicts svg.interval')].map(s => s.getBoundingClientRect().height)"
+        assert page.evaluate("document.querySelectorAll('.effects svg.interval').length") == 6, "and the axis"
+        high = "[...document.querySelectorAll('.effects svg.interval')].map(s => s.getBoundingClientRect().height)"
         assert min(page.evaluate(high)) > 15
         assert page.evaluate("[...document.querySelectorAll('.chart')].every(p => p.getAttribute('role') === 'img')")
         assert page.evaluate("document.querySelectorAll('.every tbody td').length") == 7 * 2 * 11
@@ -66,10 +66,10 @@ def test_every_value_is_drawn_without_a_script(page: Browser, tmp_path: Path) ->
 @pytest.mark.slow
 def test_an_interval_lies_where_its_axis_says(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, simulated())
-    metric = simulated().metrics[2]
-    row = "document.querySelectorAll('#verdicts tbody tr')[2]"
+    metric = simulated().metrics[3]
+    row = "document.querySelector('#exploratory-1 tbody tr')"
     drawn = page.evaluate(f"['x1', 'x2'].map(end => parseFloat({row}.querySelector('.reach').getAttribute(end)))")
-    axis = "[...document.querySelector('#verdicts .axis').querySelectorAll('text')]"
+    axis = "[...document.querySelector('#exploratory-1 .axis').querySelectorAll('text')]"
     ticks = page.evaluate(f"{axis}.map(t => [t.textContent, parseFloat(t.getAttribute('x'))])")
     (low, first), (high, last) = [(float(text.replace("−", "-")), x) for text, x in (ticks[0], ticks[-1])]
     values = [low + (x - first) / (last - first) * (high - low) for x in drawn]
@@ -113,7 +113,7 @@ def test_a_table_too_wide_for_its_card_is_scrolled_in_it(page: Browser, tmp_path
         metric.baseline_sd = metric.sd = 8.9236131434e10
     show(page, tmp_path, wide)
     right = "getBoundingClientRect().right"
-    seen = f"[...document.querySelectorAll('.verdicts')].map(t => t.parentElement.{right} <= t.closest('article').{right})"
+    seen = f"[...document.querySelectorAll('.verdicts')].map(t => t.parentElement.{right} <= t.closest('article, section').{right})"
     assert page.evaluate(f"{seen}.every(Boolean)")
     clipped = "[...document.querySelectorAll('.verdicts')].map(t => getComputedStyle(t.parentElement).overflowX)"
     assert set(page.evaluate(clipped)) == {"auto"}
@@ -166,6 +166,7 @@ def test_a_long_page_is_folded(page: Browser, tmp_path: Path) -> None:
         report_format("html").render(simulated(blocks=3, metrics=40)), "utf-8"
     )
     page.open(path)
+    page.evaluate("document.querySelector('#values > details').open = true")
     seen = "[...document.querySelectorAll('#values details.metric')].filter(d => d.checkVisibility()).length"
     assert page.evaluate(seen) == 24
     page.evaluate(

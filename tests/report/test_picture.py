@@ -22,7 +22,7 @@ def picture(results: Results) -> Picture:
 
 def place(drawn: str) -> float:
     """Where the effect lies, in per cent of the axis from the left."""
-    (found,) = re.findall(r'<use class="dot" href="#dot-\w+" x="([\d.]+)%"', drawn)
+    (found,) = re.findall(r'<use href="#dot-\w+" x="([\d.]+)%"', drawn)
     return float(found)
 
 

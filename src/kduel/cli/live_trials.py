@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kduel.core.text import plural, visible
+from kduel.core.text import PLAIN_WIDTH, plural, visible
 
 if TYPE_CHECKING:
     from kduel.cli.live import HostLoad
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 WAITED = 0.05
 """The least share of a guest's time that it waited for a CPU of the host, for which its line says so."""
+INDENT = " " * 6
 METRICS_AT_MOST = 7
 """Primary metrics in a line; a matrix may have hundreds."""
 
@@ -35,13 +37,27 @@ def show_trials(
         return
 
     def watch(progress: TrialDone) -> None:
-        terminal.info(trial_line(progress, read_host()))
+        lines = plain_lines(trial_line(progress, read_host()))
         if progress.block_done and progress.metrics:
-            terminal.info(f"      {standing_line(progress, len(study.names))}")
+            lines += plain_lines(INDENT + standing_line(progress, len(study.names)))
+        for line in lines:
+            terminal.info(line)
 
     busy = crowd(read_host())
     terminal.info(f"trials{f': {busy}, so each of them waits for a CPU and takes longer' if busy else ''}")
     yield watch, lambda *_: None
+
+
+def plain_lines(text: str) -> list[str]:
+    """The text in lines of PLAIN_WIDTH columns at most, but for words that are longer, all but the first indented."""
+    return textwrap.wrap(
+        text,
+        PLAIN_WIDTH,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
 
 
 def trial_line(progress: TrialDone, host: HostLoad | None = None) -> str:
@@ -84,7 +100,8 @@ def standing_line(progress: TrialDone, arms: int) -> str:
         rest = one.word if one.verdict != "undecided" else f"{more} more blocks" if more else "undecided"
         parts.append(f"{key(one)}{whose} {interval_words(one)} ({rest})")
     if others := known[METRICS_AT_MOST:]:
-        parts.append(f"and {len(others)} more, {sum(one.verdict != 'undecided' for one in others)} of them decided")
+        decided = sum(one.verdict != "undecided" for one in others)
+        parts.append(f"and {len(others)} more, {'' if decided == len(others) else f'{decided} of them '}decided")
     if lacking := len(progress.metrics) - len(known):
         parts.append(f"{NO_INTERVAL} for {plural(lacking, 'metric')}")
     undecided = [one for one in progress.metrics if one.verdict == "undecided"]

@@ -103,7 +103,7 @@ def command(
             )
         output = run / PAGE
     results = judge_path(run)
-    options = ReportOptions(all_findings=all_findings, origin=origin)
+    options = ReportOptions(all_findings=all_findings, origin=origin, directory=run)
     if figures is not None:
         from kduel.report.plots.figures import write_figures
 

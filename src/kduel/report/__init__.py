@@ -6,6 +6,7 @@ A module here, or one behind an entry point of the group `kduel.report`, offers 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     """True for every finding instead of the most important ones; of formats that make a choice."""
     run: str = ".."
     """The relative URL from the report's place to the run's directory, for links to raw files."""
+    directory: Path | None = None
+    """The run's directory, for pictures of its raw files; None where there is none."""
     origin: str = "kduel"
     """The name under which KCIDB knows who submits: its tests' and builds' identifiers begin with it."""
 

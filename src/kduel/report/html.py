@@ -28,12 +28,15 @@ from kduel.report.page.figures import every_value, further_figures
 from kduel.report.page.glossary import link_terms
 from kduel.report.page.matrix import matrix_part
 from kduel.report.page.picture import picture_part
+from kduel.report.page.processes import process_panels
 from kduel.report.page.render import render_page
 from kduel.report.page.tails import tails_part
 from kduel.report.page.tradeoffs import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
 from kduel.report.plots.trials import LONG, WORSE
 from kduel.store.rundir import EXACT, PAGE
 
+MOST_COMPARED = 2
+"""Comparisons whose tables are open; where there are more, or a matrix says it in one table, all are folded."""
 MOST_METRICS = 24
 """Metrics whose values are listed; the others are folded."""
 MOST_VALUES = 6000
@@ -59,6 +62,7 @@ class HtmlFormat(Format):
         groups = metric_groups(results)
         matrix = matrix_part(results)
         machines = machine_tables(results)
+        charts = Charts(results)
         page = render_page(
             "report.html",
             results=results,
@@ -67,6 +71,8 @@ class HtmlFormat(Format):
             groups=groups,
             places={(group.first.benchmark, group.first.metric): group.number for group in groups},
             matrix=matrix,
+            turns=charts.turns_apart(groups),
+            processes=process_panels(options.directory, results),
             tradeoffs=tradeoffs_part(results),
             factors=factors_part(results),
             tails=tails_part(results),
@@ -78,6 +84,7 @@ class HtmlFormat(Format):
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
             imported=results.study.imported,
+            folds_verdicts=bool(matrix and matrix.leads) or len(said.comparisons) > MOST_COMPARED,
             exact=results.machine.exact,
             exact_page=f"{options.run}/{EXACT}/{PAGE}",
             exact_means=EXACT_MEANS,
@@ -95,7 +102,7 @@ class HtmlFormat(Format):
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
             links=lambda trial: raw_links(trial, options.run),
-            charts=Charts(results),
+            charts=charts,
             every=every_value(results, groups, MOST_VALUES),
             further=further_figures(groups),
             worse_steps=step_words(WORSE, "worse by "),

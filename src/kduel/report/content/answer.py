@@ -27,12 +27,16 @@ from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
+from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key
+from kduel.report.content.undecided import by_reason
 from kduel.store.rundir import EXACT
 
 MOST_PAIRS = 3
 """Contenders that are answered one by one."""
 MOST_EFFECTS = 2
+FEWEST_PLANNED = 5
+"""Blocks that `kduel plan` takes."""
 RATES = ("/s", "ops", "Hz")
 IN_FULL = {
     "shell": "fork, exec of a program by /bin/sh -c, wait",
@@ -98,9 +102,12 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
 
 
 def pair_answer(results: Results, baseline: str, contender: str) -> str:
-    """The largest loss and gain of what matters; the headline where nothing does."""
+    """The largest loss and gain of what matters; the headline where nothing does. In a matrix a benchmark's first metric speaks for it."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
+    if all_placed(results):
+        firsts = [m for m in metrics if m is next(one for one in metrics if one.benchmark == m.benchmark)]
+        metrics = firsts if any(shows_difference(m) for m in firsts) else metrics
     large = sorted((m for m in metrics if shows_difference(m) and not m.below_delta), key=largest_first)
     if not large:
         return headline_of(results, baseline, contender)
@@ -172,7 +179,7 @@ def certainty(results: Results) -> str:
 
 
 def next_step(results: Results, run: str) -> dict[str, str]:
-    """A sentence and the command that follows from what was found; none for an import."""
+    """A sentence and the command that follows from what was found, or why nothing was; none for an import."""
     if results.study.imported or not results.trials:
         return {}
     if find_unfinished(results) and may_continue(results):
@@ -180,4 +187,10 @@ def next_step(results: Results, run: str) -> dict[str, str]:
     for part, place in ((results.exact, f"{run}/{EXACT}"), (results, run)):
         if part is not None and is_counted(part) and (found := next_command(part, place))[1]:
             return {"step": found[0], "command": found[1]}
-    return {}
+    undecided = [m for m in results.gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
+    if not undecided:
+        return {}
+    step = f"Undecided, as {next(iter(by_reason(undecided, results)))}."
+    if max(m.n for m in undecided) < FEWEST_PLANNED:
+        return {"step": step}
+    return {"step": f"{step} How many blocks that takes:", "command": f"kduel plan {run}"}

@@ -247,6 +247,13 @@ FEWEST_SHOWN = 4
 """Of fewer blocks an interval wider than ±100 % is no information."""
 
 
+def too_early(metric: MetricResult) -> bool:
+    """True if its interval is no information yet."""
+    value, low, high, unit = effect_numbers(metric)
+    few = metric.scale != "exact" and unit == "%" and metric.n < FEWEST_SHOWN
+    return few and None not in (value, low, high) and max(high or 0.0, -(low or 0.0)) > 100
+
+
 def interval_words(metric: MetricResult) -> str:
     """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds."""
     value, low, high, unit = effect_numbers(metric)
@@ -257,7 +264,7 @@ def interval_words(metric: MetricResult) -> str:
         )
     if value is None or low is None or high is None:
         return NO_INTERVAL
-    if unit == "%" and metric.n < FEWEST_SHOWN and max(high, -low) > 100:
+    if too_early(metric):
         return TOO_EARLY
     if unit == "%" and high > FARTHEST_PCT:
         return interval_text(metric)

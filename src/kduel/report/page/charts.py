@@ -83,6 +83,7 @@ class Charts:
         self.arms = {contender.name: number for number, contender in enumerate(results.contenders)}
         self.trials = {(trial.block, self.arms.get(trial.contender, -1)): trial for trial in results.trials}
         self.shown = drawn_figure(results)
+        self.apart: MetricGroup | None = None
 
     def values(self, group: MetricGroup) -> Markup:
         """Every value of a metric by trial."""
@@ -105,6 +106,18 @@ class Charts:
         if size > 1:
             unit += f"; each dot the median of up to {size} slices"
         return drawn.slices_chart(found, unit, "Each slice's value by its time in the trial.") if found else Markup()
+
+    def turns_apart(self, groups: list[MetricGroup]) -> tuple[str, Markup] | None:
+        """Name and turns of the first metric that has any, which are shown before the values."""
+        for group in groups:
+            if drawn := self.turns(group):
+                self.apart = group
+                return group.name, drawn
+        return None
+
+    def further_turns(self, group: MetricGroup) -> Markup:
+        """The turns of a metric that were not shown before."""
+        return Markup() if group is self.apart else self.turns(group)
 
     def turns(self, group: MetricGroup) -> Markup:
         """Slices of the contenders of a run in turns, side by side, and their ratios."""

@@ -14,7 +14,7 @@ from kduel.core.results import Results
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report.content.answer import change_size, operation_words
 from kduel.report.content.digest import ContenderSummary, Digest, largest_first, sign_of
-from kduel.report.content.overview import TOO_EARLY, interval_words
+from kduel.report.content.overview import TOO_EARLY, too_early
 from kduel.report.plots.effects import tone
 from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
 
@@ -138,7 +138,7 @@ def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
     """One row. The size of a change whose interval is too wide is no information."""
     words, code = operation_words(metric)
     kind = picture_tone(metric)
-    size = change_size(metric) if interval_words(metric) != TOO_EARLY else TOO_EARLY
+    size = change_size(metric) if not too_early(metric) else TOO_EARLY
     return PictureRow(
         words=words, code=code, tone=kind, sign=sign_of(metric), change=size, drawn=axis.row(metric, kind)
     )

@@ -19,7 +19,7 @@ from kduel.report.content.answer import operation_words
 from kduel.report.content.code_spans import split_code
 from kduel.report.content.digest import SIGNS, largest_first, side_words, sign_of, unit_and_side
 from kduel.report.content.notes import key
-from kduel.report.content.overview import left_out
+from kduel.report.content.overview import TOO_EARLY, left_out, too_early
 from kduel.report.plots import effects as plots
 from kduel.report.plots.intervals import intervals
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 12
 """Rows of a table of verdicts; the others are folded."""
+MOST_OPEN_ROWS = 8
+"""Of a table in which nothing differs."""
 axes: ContextVar[Iterator[int]] = ContextVar("axes")
 """Numbers of the axes of the page that is made."""
 
@@ -80,6 +82,8 @@ def templates() -> Environment:
         "percent": amounts.percent,
         "plain_number": amounts.plain_number,
         "MISSING": amounts.MISSING,
+        "TOO_EARLY": TOO_EARLY,
+        "too_early": too_early,
         "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
     }
     return environment
@@ -94,9 +98,10 @@ def mark_code(text: str) -> Markup:
 
 
 def foremost_rows(metrics: list[MetricResult]) -> tuple[list[MetricResult], list[MetricResult]]:
-    """Metrics that a table shows, and those that are folded: of more than MOST_ROWS the largest differences are shown."""
-    if len(metrics) <= MOST_ROWS:
+    """Metrics that a table shows, and those that are folded: of too many the largest differences are shown."""
+    most = MOST_ROWS if any(map(shows_difference, metrics)) else MOST_OPEN_ROWS
+    if len(metrics) <= most:
         return metrics, []
     ordered = sorted(metrics, key=lambda one: (not shows_difference(one), largest_first(one)))
-    kept = set(map(id, ordered[:MOST_ROWS]))
+    kept = set(map(id, ordered[:most]))
     return [one for one in metrics if id(one) in kept], [one for one in metrics if id(one) not in kept]

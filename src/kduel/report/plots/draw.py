@@ -35,7 +35,8 @@ class Scale(Struct, frozen=True):
     def ticks(self, about: int) -> list[float]:
         """Round values on the axis, about so many, two at least; powers of ten on a logarithmic one."""
         if self.log:
-            return [10.0**power for power in range(math.floor(math.log10(max(1.0, self.high))) + 1)]
+            powers = math.floor(math.log10(max(1.0, self.high)))
+            return [10.0**power for power in range(0, powers + 1, 1 if powers < 4 else 2)]
         step = round_up((self.high - self.low) / about)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)] if first < last else self.ticks(2 * about)

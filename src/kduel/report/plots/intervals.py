@@ -100,9 +100,7 @@ class Intervals(Struct, frozen=True):
         """One effect in the shape of its tone; empty where it lies beyond the axis."""
         if not self.scale.low <= value <= self.scale.high:
             return Markup()
-        return Markup('<use class="dot" href="#dot-{}" x="{:.3g}%" y="50%"/>').format(
-            tone, 100 * self.place(value, turned)
-        )
+        return Markup('<use href="#dot-{}" x="{:.3g}%" y="50%"/>').format(tone, 100 * self.place(value, turned))
 
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
