@@ -11,7 +11,7 @@ TERMS = {
     "block": "one trial of every contender, in random order; comparison is within the block",
     "condition": "(exact counts) a circumstance that should not change a count, such as the position of the stack; each operation is "
     "counted under several",
-    "confound": "a difference between the arms that the study does not declare",
+    "confound": "a difference between contenders that the study does not declare",
     "contender": "a kernel with its command line, sysctls, scheduler and policy",
     "delta": "the smallest effect of interest, in per cent: smaller differences count as equivalent",
     "equivalent": "the whole interval lies within ±delta",
