@@ -48,7 +48,7 @@ IN_FULL = {
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):
-    """What one part of a run shows, and how sure that is and what it lacks, which may be empty."""
+    """Claim of one part of a run, and clause on how sure that is and what it lacks, which may be empty."""
 
     claim: str
     sure: str

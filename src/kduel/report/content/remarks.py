@@ -1,4 +1,4 @@
-"""What a reader is to know before believing the verdicts: at most three cautions and findings first, then all others."""
+"""Cautions and findings, which a reader is to know before believing the verdicts: three at most, and apart from them all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's picture: the effects of what decides on one axis whose better side is marked, gains first, then losses, then the rest."""
+"""The page's picture: effects of the metrics that decide on one axis whose better side is marked, gains first, then losses, then the rest."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def heading(how: str, comparison: ContenderSummary) -> str:
 
 
 def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float]) -> str:
-    """What the marks mean."""
+    """Meaning of the marks."""
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
     ways = "Better is right, whether more or less of a metric is better. " if axis.better_right else ""
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""

@@ -1,4 +1,4 @@
-"""Each process of a kload step as a line from its start to its end, in one trial of each contender: what a policy does, seen."""
+"""Processes of kload steps as lines from their start to their end, in one trial of each contender."""
 
 from __future__ import annotations
 

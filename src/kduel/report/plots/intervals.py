@@ -76,7 +76,7 @@ class Intervals(Struct, frozen=True):
             changes = [100 * one.difference / one.baseline for one in metric.conditions if one.baseline]
             drawn += Markup().join(self.dot(value, tone, turned) for value in changes)
         else:
-            first, last = (min(1.0, max(0.0, self.place(value, turned))) for value in (low, high))
+            first, last = (min(1.0, max(0.0, self.place_of(value, turned))) for value in (low, high))
             drawn += line((first, 0.5), (last, 0.5), "reach") + self.dot(middle, tone, turned)
         before, after = low < self.scale.low, high > self.scale.high
         if after if turned else before:
@@ -85,7 +85,7 @@ class Intervals(Struct, frozen=True):
             drawn += words((1, 0.5), "▸", "end beyond", dx=4, dy=5)
         return cell(drawn, tone)
 
-    def place(self, value: float, turned: bool) -> float:
+    def place_of(self, value: float, turned: bool) -> float:
         """The place of a change on the axis, 0 to 1 within it. Both ends of an axis are equally far from 0."""
         return 1 - self.scale.share(value) if turned else self.scale.share(value)
 
@@ -100,7 +100,7 @@ class Intervals(Struct, frozen=True):
         """One effect in the shape of its tone; empty where it lies beyond the axis."""
         if not self.scale.low <= value <= self.scale.high:
             return Markup()
-        return Markup('<use href="#dot-{}" x="{:.3g}%" y="50%"/>').format(tone, 100 * self.place(value, turned))
+        return Markup('<use href="#dot-{}" x="{:.3g}%" y="50%"/>').format(tone, 100 * self.place_of(value, turned))
 
     def axis(self) -> Markup:
         """Labels of the axis: the row below the others."""
