@@ -108,6 +108,13 @@ FLAGS = [
     "[    0.890891] RSP: 0000:ffffffff82c03e30 EFLAGS: 001e4b42",
 ]
 """As QEMU 7.2 gave it, once."""
+RESERVED = [
+    "[    1.749108] Oops: general protection fault, maybe for address 0x10: 0000 [#1] PREEMPT SMP NOPTI",
+    "[    1.749108] CPU: 0 UID: 0 PID: 9 Comm: kworker/0:0 Tainted: G        W          6.12.118+deb13-cloud-amd64 #1",
+    "[    1.749108] RIP: 0010:do_sync_core+0x28/0x30",
+    "[    1.749108] RSP: 0018:ffffc90000053d38 EFLAGS: 04047096",
+]
+"""As QEMU 7.2 gave it another time."""
 
 
 @pytest.mark.parametrize(
@@ -125,6 +132,11 @@ FLAGS = [
         ("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "tcg", 1, FLAGS, True),
         ("7.2.22", "kvm", 2, FLAGS, False),
         ("7.2.22", "tcg", 2, [line.replace("001e4b42", "00010046") for line in FLAGS], False),
+        ("7.2.22", "tcg", 1, RESERVED, True),
+        *(
+            ("7.2.22", "tcg", 1, [line.replace("04047096", flags) for line in RESERVED], is_fault)
+            for flags, is_fault in (("00010246", False), ("003f7fd7", True), ("003d7fd7", False), ("00010244", True))
+        ),
     ],
 )
 def test_an_int3_is_the_emulators_fault_only_where_it_is_known_to_be(qemu, accelerator, cpus, console, is_fault):
