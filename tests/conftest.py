@@ -17,6 +17,8 @@ from forked import ForkedKduel
 from hypothesis import HealthCheck, settings
 from long_files import estimate_seconds, files_of_part
 
+from kduel.core.cache import cache_root
+
 # labgrid's gRPC has handlers of fork, which abort in a child of a process where its threads are at work.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that; several tests
@@ -126,6 +128,12 @@ def environment(tmp_path: Path, outside: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture
+def shared_cache(environment: dict[str, str]) -> None:
+    """`kduel` with real guests: Debian's kernels, the root and what was compiled are made once, and not for each test."""
+    environment["KDUEL_CACHE"] = str(cache_root())
+
+
 @pytest.fixture(scope="session")
 def forked_kduel() -> Iterator[ForkedKduel]:
     """Starts `kduel` in a fraction of the time."""
@@ -142,7 +150,7 @@ def start_kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., su
     def call(*arguments: object, cwd: Path = place) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "kduel", *map(str, arguments)],
-            env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
+            env=environment, cwd=cwd, capture_output=True, text=True, timeout=1800, check=False,
         )  # fmt: skip
 
     return call

@@ -13,12 +13,13 @@ from kduel.benchmarks.support import schedstat
 from kduel.core.results import Results
 from kduel.store.rundir import RESULTS
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.usefixtures("shared_cache")]
 STUDY = """
 [study]
 name = "counters"
 [machine]
 kind = "qemu"
+boot_deadline = 900
 accel = "tcg"
 memory = "512M"
 [settle]

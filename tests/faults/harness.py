@@ -41,6 +41,7 @@ kernel = "debian:6.1-cloud"
 kernel = "debian:6.12-cloud"
 [machine]
 kind = "qemu"
+boot_deadline = 900
 priority = "normal"
 accel = "tcg"
 cpus = 1
@@ -73,7 +74,7 @@ class Place:
     base: Path
     seconds: float = 0.2
     """Of a trial in the stand-in."""
-    blocks: int = 6
+    blocks: int = 4
     real: bool = False
     """Whether QEMU is the real one."""
     environment: dict[str, str] = field(default_factory=dict)

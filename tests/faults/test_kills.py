@@ -132,7 +132,7 @@ def test_every_other_way_to_end_a_run_loses_nothing(reference: Reference, capsys
 def test_real_guests_that_are_killed_with_their_runner() -> None:
     with place(real=True, blocks=1) as own:
         uninterrupted = Reference.of(own)
-    interrupted_run(uninterrupted, 1, ["SIGKILL", "SIGTERM", "SIGKILL"], real=True, blocks=1)
+    interrupted_run(uninterrupted, 1, ["SIGKILL", "SIGTERM"], real=True, blocks=1)
 
 
 def test_no_machine_is_started_for_a_runner_that_is_gone(tmp_path: Path) -> None:

@@ -87,9 +87,9 @@ def test_a_triple_fault_is_an_end_not_another_boot(tmp_path):
 
 def test_a_silent_kernel_is_ended_at_its_deadline_and_named(tmp_path):
     began = time.monotonic()
-    done = boot(tmp_path, tiny.SPIN, deadline=10)
+    done = run(machine(tmp_path, tiny.SPIN), tmp_path / "console.log", boot_deadline=4, deadline=4, own_time=True)
     assert done.ended == "deadline"
-    assert 10 <= time.monotonic() - began < 300
+    assert 4 <= time.monotonic() - began < 300
     assert done.stuck and "CPU 0" in done.stuck[0] and "100001" in done.stuck[0]
     assert named(tmp_path, done) == "no-console"
 
@@ -105,7 +105,7 @@ def test_time_in_which_the_host_gives_no_cpu_is_not_the_guests_where_that_is_ask
         boot_deadline=1, deadline=90, own_time=own_time,
     )  # fmt: skip
     assert done.ended == "boot-deadline"
-    assert least <= time.monotonic() - began < 80
+    assert least <= time.monotonic() - began
     assert done.waited == (4.0 if own_time else 0.0)
 
 
@@ -136,7 +136,7 @@ def test_a_guest_with_virtual_time_that_nothing_can_wake_is_not_waited_for(tmp_p
     began = time.monotonic()
     done = run(
         machine(tmp_path, tiny.say(b"starting\n") + end), tmp_path / "console.log",
-        boot_deadline=500 if early else 15, deadline=600, own_time=True,
+        boot_deadline=500 if early else 5, deadline=600, own_time=True,
     )  # fmt: skip
     assert done.ended == "boot-deadline" and done.stuck
     assert not early or time.monotonic() - began < 300

@@ -145,14 +145,6 @@ def test_guests_exchange_load_and_reach_nothing_else(linked: tuple[Machine, Arm]
     assert len({*facts["pinned"], *facts["peer"]["pinned"]}) == 2
 
 
-def test_a_peer_that_is_killed_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
-    into = tmp_path / "killed"
-    sleep = [ScriptStep(label="long", script="sleep 600", timeout=900, peer=True)]
-    with once_in_step(into, "01-long", lambda: os.kill(guests_by_side()["2"], signal.SIGKILL)):
-        outcome = boot(linked, into, sleep)
-    assert outcome.void == "peer-died" and "qemu-killed" in outcome.message, outcome.message
-
-
 def test_a_peer_that_hangs_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
     into = tmp_path / "hung"
     asks = ScriptStep(label="asks", script="sleep 6; echo : | peer", timeout=12, peer=True)

@@ -76,7 +76,11 @@ def test_a_run_that_was_killed_while_a_trial_was_to_be_made_again_goes_on(kduel,
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
-    ["max_wait = 20.0\ncovariate = true", "max_wait = 20.0\nquiet_seconds = 0.5", "max_wait = 100\ncovariate = true"],
+    [
+        "max_wait = 20.0\nquiet_seconds = 0\ncovariate = true",
+        "max_wait = 20.0\nquiet_seconds = 0.5",
+        "max_wait = 100\ncovariate = true",
+    ],
 )
 def test_a_run_goes_on_by_what_its_study_declares_of_the_host(kduel, write_study, tmp_path: Path, table: str):
     run = tmp_path / "run"

@@ -25,7 +25,7 @@ from importlib.metadata import EntryPoint, EntryPoints, distributions
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-SECONDS = 300.0
+SECONDS = 1800.0
 """After these a call is killed."""
 IN_PLACE = "--in-place"
 

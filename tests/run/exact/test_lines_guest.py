@@ -16,7 +16,7 @@ from kduel.core.results import Results
 from kduel.run.exact.measure import exact_machine
 from kduel.store.rundir import RESULTS
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.usefixtures("shared_cache")]
 KERNEL = "debian:6.12-cloud"
 STUDY = """
 [study]
