@@ -17,14 +17,36 @@ from kduel.core.errors import InputError
 @click.command("init")
 @click.argument("file", type=NamedPath(allow_dash=True), default="study.toml")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of study files instead.")
-def command(file: Path, schema: bool) -> None:
-    """Write FILE, a study that runs as it is and explains every key; - is standard output. Then: kduel run FILE."""
+@click.option(
+    "--from-report",
+    type=NamedPath(),
+    metavar="MAIL",
+    help="Ask the question of this mail of the kernel test robot, or job.yaml of LKP.",
+)
+@click.option(
+    "--tree",
+    default="linux",
+    show_default=True,
+    metavar="DIR",
+    help="With --from-report: the git tree that has the commits.",
+)
+def command(file: Path, schema: bool, from_report: Path | None, tree: str) -> None:
+    """Write FILE, a study that runs as it is and explains every key; - is standard output. Then: kduel run FILE.
+
+    With --from-report it is the study that a mail of the kernel test robot asks for. Beside it are written the mail's claim, its
+    figures as an imported run and, for will-it-scale, a study of shared cache lines. docs/robot-reports.md has an example.
+    """
     if schema:
         import msgspec
 
         from kduel.study.file import schema as study_schema
 
         click.echo(msgspec.json.format(msgspec.json.encode(study_schema()), indent=2).decode())
+        return
+    if from_report is not None:
+        from kduel.cli.from_report import write_from_report
+
+        write_from_report(from_report, file, tree)
         return
     text = (resources.files("kduel.cli") / "init.toml").read_text("utf-8")
     if file == STDOUT:

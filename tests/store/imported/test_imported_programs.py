@@ -52,6 +52,8 @@ def expected(folder: str, case: str) -> dict[str, float]:
         ("will-it-scale-a.csv", "will-it-scale"),
         ("mangohud-ms-a.csv", "mangohud"),
         ("mangohud-us-b.csv", "mangohud"),
+        ("robot-mail-aim9.txt", "robot-mail"),
+        ("robot-mail-netperf-raw.txt", "robot-mail"),
     ],
 )
 @pytest.mark.parametrize("before", ["", "$ cat results\n"])
@@ -236,3 +238,42 @@ def test_samples_of_frames_are_not_all_frames(tmp_path: Path) -> None:
     thinned = "".join([*lines[:3], *lines[3::12]])
     assert "log_interval=0" in refused(tmp_path, thinned).remedy
     assert "_summary" in refused(tmp_path, "0.1% Min FPS,1% Min FPS,Average FPS\n30.1,40.2,60.3\n").remedy
+
+
+@pytest.mark.parametrize(
+    ("file", "figures"),
+    [
+        ("robot-mail-context-switch.txt", {
+            "will-it-scale/104.threads": (18317774, 18781349), "will-it-scale/per_thread_ops": (176131, 180589),
+            "will-it-scale/workload": (18317774, 18781349),
+        }),
+        ("robot-mail-stress-ng-msg.txt", {
+            "stress-ng/msg.ops": (1.418e9, 8.345e8), "stress-ng/msg.ops_per_sec": (23637039, 13908394),
+        }),
+        ("robot-mail-aim9-three-commits.txt", {"aim9/brk_test.ops_per_sec": (3220697, 3028867)}),
+        ("robot-mail-brk2-without-tabs.txt", {
+            "will-it-scale/104.processes": (13467005, 26223847), "will-it-scale/per_process_ops": (129489, 252151),
+        }),
+        ("robot-mail-hackbench-answered.txt", {"hackbench/throughput": (92566, 68598)}),
+        ("robot-mail-two-tests.txt", {
+            "will-it-scale/64.threads": (77338762, 80146917), "will-it-scale/per_thread_ops": (1208417, 1252295),
+        }),
+    ],
+)  # fmt: skip
+def test_a_robots_mail_has_the_figures_of_its_own_test(
+    file: str, figures: dict[str, tuple[float, float]], tmp_path: Path
+) -> None:
+    record = bring_in([Source(FIXTURES / file)], tmp_path / "run")
+    found = {table.key: table for table in read(tmp_path / "run")}
+    assert {key: tuple(own[0] for own in table.values.values()) for key, table in found.items()} == figures
+    assert {table.metric.better for key, table in found.items() if key.endswith("ops_per_sec")} <= {"higher"}
+    left_out = {"robot-mail-two-tests.txt": "1 more tables", "robot-mail-aim9-three-commits.txt": "9cecc5dc8938"}
+    assert left_out.get(file, "") in " ".join(record.skipped)
+
+
+def test_a_robots_figure_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    line = "   1322908            -5.0%    1256536        aim9.brk_test.ops_per_sec\n"
+    text = (FIXTURES / "robot-mail-aim9.txt").read_text().replace(line, line + line.replace("1256536", "1256537"))
+    (tmp_path / "mail.txt").write_text(text)
+    with pytest.raises(InputError, match="there twice"):
+        bring_in([Source(tmp_path / "mail.txt")], tmp_path / "run")

@@ -145,8 +145,11 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed.replace('..', ' to ')} %.")
     elif claim.printed:
         judged.reasons.append(f"The figure recomputes ({percent(ratio)}).")
-    if claim.side and (ratio > 0) != (claim.side == "higher"):
+    if claim.side and change.verdict == "equivalent":
         judged.standing = "contradicted"
+    elif claim.side and (ratio > 0) != (claim.side == "higher"):
+        # Where several values decide nothing, the side on which their means lie is chance.
+        judged.standing = "not supported" if change.n > 1 and change.verdict == "undecided" else "contradicted"
         judged.reasons.append(f"Its own figures give {percent(ratio)}, which is not {claim.side}.")
     if claim.same and change.n > 1:
         standings: dict[str, Standing] = dict.fromkeys(DIFFER, "contradicted")

@@ -19,7 +19,7 @@ from kduel.store.imported.support.foreign import (
 SOURCE = "stats_source"
 MONITORS = re.compile(
     r"boot-time|cpuidle|cpufreq|diskstats|dmesg|ftrace|interrupts|iostat|kmsg|latency_stats|last_state|lock_stat|meminfo|"
-    r"mpstat|nfsstat|numa-\w+|perf-profile|perf-sched|perf-stat|perf-node|pmeter|proc-vmstat|sched_debug|slabinfo|softirqs|"
+    r"mpstat|nfsstat|numa-\w+|perf-c2c|perf-profile|perf-sched|perf-stat|perf-node|pmeter|proc-vmstat|sched_debug|slabinfo|softirqs|"
     r"stderr|time|turbostat|uptime|vmstat"
 )
 """What LKP records beside each benchmark: it has no better side, and there are thousands of it."""
@@ -28,6 +28,11 @@ HIGHER = re.compile(
     re.IGNORECASE,
 )
 LOWER = re.compile(r".*(latency\w*|time|seconds|duration|[_.]([num]?s|msec|usec|nsec)|elapsed)", re.IGNORECASE)
+
+
+def better_of(metric: str) -> Better:
+    """Which side of a statistic is better, by its name."""
+    return "higher" if HIGHER.fullmatch(metric) else "lower" if LOWER.fullmatch(metric) else "none"
 
 
 class Lkp(ForeignFormat):
@@ -55,7 +60,7 @@ class Lkp(ForeignFormat):
                     f"{location_text(path, key[:80])}: {len(values)} values of {len(runs)} runs",
                     "Make it again from the runs (bin/unite-stats).",
                 )
-            better: Better = "higher" if HIGHER.fullmatch(metric) else "lower" if LOWER.fullmatch(metric) else "none"
+            better = better_of(metric)
             for trial, value in enumerate(values, 1):
                 yield ForeignRow(
                     str(contender), trial, benchmark, metric, "", better, json_number(path, key[:80], "a value", value), key[:80],

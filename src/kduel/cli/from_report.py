@@ -1,0 +1,241 @@
+"""A kernel test robot's report as a study that asks the same question here, and the claim that a run of it tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from importlib import resources
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, NamedTuple, get_args
+
+from kduel.benchmarks.stress_ng import Stressor
+from kduel.cli.output import STDOUT, emit, write
+from kduel.core.errors import InputError
+from kduel.core.text import printable
+from kduel.guest.topology import parse_topology
+from kduel.store.imported import Source, bring_in
+from kduel.store.imported.lkp import better_of
+from kduel.store.imported.robot_mail import PLUGIN, RobotReport, read_report
+from kduel.study.contenders import as_toml
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
+
+STRESSOR = re.compile(r"[a-z0-9][a-z0-9-]{0,40}", re.ASCII)
+COMMAND = (
+    "stress-ng --{} {} --timeout 2s --temp-path . --yaml metrics.yaml --metrics-brief >/dev/null && cat metrics.yaml"
+)
+RATE = (
+    '[{ name = "operations-per-second", unit = "ops/s", better = "higher", '
+    "regex = '^ {6}bogo-ops-per-second-real-time: ([0-9.]+)$' }]"
+)
+WRITTEN_BESIDE = ("-claims.toml", "-lines.toml", "-published")
+"""Ends of the names of what is written beside the study."""
+MOST_CPUS = 64
+MOST_TASKS = 1000
+
+
+class Asked(NamedTuple):
+    """The [[benchmark]] table of the question, the metric that decides, and how near it is in words."""
+
+    table: dict[str, Any]
+    primary: str
+    nearness: str
+
+
+def write_from_report(mail: Path, file: Path, tree: str) -> None:
+    """Write the study; beside it the claim, the published figures and, for will-it-scale, a study of shared lines."""
+    report = read_report(mail)
+    machine = machine_here(report.machine)
+    asked = asked_of(report, tasks_here(report, machine))
+    text = study_text(report, asked, machine, tree)
+    study = assemble(parse_study(text, file.name), text, file.name)
+    if file == STDOUT:
+        emit(text)
+        return
+    base = file.name.removesuffix(".toml")
+    claims, lines, published, run = (file.with_name(f"{base}{end}") for end in (*WRITTEN_BESIDE, "-run"))
+    documents = {file: text}
+    if report.side:
+        documents[claims] = claim_text(report, f"{study.steps[0].label}/{asked.primary}")
+    if report.testcase == "will-it-scale" and asked.table["use"] == "kbench":
+        documents[lines] = lines_text(report, asked, tree)
+    for path in (*documents, published):
+        if os.path.lexists(path):
+            raise InputError(f"{path} exists already", "Give another name: kduel init --from-report MAIL NAME.toml.")
+    if report.table.figures:
+        bring_in([Source(mail)], published, format_name=PLUGIN.name)
+    for path, content in documents.items():
+        write(path, content.encode())
+    steps = [
+        f"Wrote {', '.join(map(str, documents))}. What differs from the robot's measurement is said in {file}.",
+        f"The mail's figures: kduel report {quoted(published)}" if report.table.figures else "The mail has no figures.",
+        f"1. A kernel tree with both commits, as {tree}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
+        f"2. kduel run {quoted(file)} --out {quoted(run)}",
+        f"   kduel run {quoted(lines)}, for the cache lines that many tasks share" if lines in documents else "",
+        f"3. The answer: kduel report {quoted(run)} -f mail",
+        f"   Reproduced or not: kduel diff {quoted(run)} --claims {quoted(claims)}" if claims in documents
+        else "   There is no claim to test: the report does not say in which direction it went.",
+    ]  # fmt: skip
+    emit("\n".join(filter(None, map(printable, steps))) + "\n")
+
+
+def quoted(path: Path) -> str:
+    """The path as a shell's word."""
+    return shlex.quote(str(path))
+
+
+def size_of(machine: str) -> tuple[int, int]:
+    """Number of threads and of sockets of the robot's machine; 0 and 1 where it does not say them."""
+    threads, sockets = (
+        re.search(r"\b(\d{1,5}) threads", machine),
+        re.search(r"\b(\d{1,3}) (?:sockets|nodes)", machine),
+    )
+    return int(threads[1]) if threads else 0, max(1, int(sockets[1])) if sockets else 1
+
+
+def machine_here(machine: str) -> dict[str, Any]:
+    """The settings of a guest like the robot's machine, with no more CPUs than this host."""
+    threads, sockets = size_of(machine)
+    cpus = max(1, min(os.cpu_count() or 1, MOST_CPUS, threads or MOST_CPUS))
+    nodes = min(sockets, cpus)
+    return {"topology": f"{nodes} nodes x {cpus // nodes} cores"} if nodes > 1 else {"cpus": cpus}
+
+
+def tasks_here(report: RobotReport, machine: dict[str, Any]) -> int:
+    """Number of tasks that is to this guest's CPUs as the robot's was to its machine's; 1 where it does not say it."""
+    cpus = machine.get("cpus") or parse_topology(machine["topology"]).cpus
+    given = report.parameters.get("nr_task") or report.parameters.get("nr_threads") or ""
+    found = re.fullmatch(r"(\d{1,6})(%?)", given, re.ASCII)
+    whole = 100 if found and found[2] else size_of(report.machine)[0]
+    return max(1, min(MOST_TASKS, round(int(found[1]) * cpus / whole))) if found and whole else 1
+
+
+def asked_of(report: RobotReport, tasks: int) -> Asked:
+    """What measures the test here. Raises InputError for a test to which nothing is near."""
+    facts, suite = report.parameters, report.testcase
+    test = facts.get("test", "all")
+    if test == "all" and report.metric.count(".") == 2:
+        test = report.metric.split(".")[1]
+    known = tomllib.loads((resources.files("kduel.cli") / "robot_tests.toml").read_text("utf-8")).get(suite, {})
+    operation = known.get(test) or known.get(test.rstrip("0123456789"))
+    if operation == "sysbench-cpu":
+        near = f"{test} stays in user space, and so does sysbench's calculation of primes, {tasks} threads."
+        return Asked({"use": operation, "threads": tasks}, "events-per-second", near)
+    if operation:
+        near = f"{suite}'s {test} is measured by its nearest operation, kbench's {operation}, one task at a time."
+        return Asked({"use": "kbench", "operation": operation}, "time", near)
+    if suite == "stress-ng" and STRESSOR.fullmatch(test):
+        near = f"stress-ng itself, {tasks} instances. One operation differs between its versions, and so do figures."
+        table: dict[str, Any] = {"use": "stress-ng", "stressor": test, "instances": tasks}
+        if test not in get_args(Stressor):
+            table = {"use": "command", "label": f"stress-ng-{test}", "command": COMMAND.format(test, tasks)}
+            table |= {"packages": ["stress-ng"], "metrics": tomllib.loads(f"metrics = {RATE}")["metrics"]}
+        return Asked(table | {"time": 2}, "operations-per-second", near)
+    if suite == "hackbench":
+        table = {"use": "hackbench", "groups": tasks, "threads": facts.get("mode", "").startswith("thread")}
+        near = f"hackbench itself, {tasks} groups: the time of 100 loops in place of a throughput."
+        return Asked(table | {"pipe": facts.get("ipc") == "pipe"}, "time", near)
+    if suite == "netperf" and test in ("TCP_RR", "TCP_CRR", "UDP_RR"):
+        near = "netperf itself over loopback, one request at a time."
+        return Asked({"use": "netperf", "test": test.lower()}, "transactions-per-second", near)
+    if suite == "netperf" and test in ("TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE"):
+        near = f"netperf's {test} is measured by iperf3's TCP over loopback, {tasks} streams."
+        return Asked({"use": "iperf3", "streams": tasks}, "throughput", near)
+    if suite == "fio-basic" and "rw" in facts:
+        return fio_asked(report, tasks)
+    raise InputError(
+        f"nothing here is near to the report's test, {printable(f'{suite}, {test}')[:100]}",
+        'Write a study (kduel init) with use = "command" and the program itself; kduel import takes the mail\'s figures.',
+    )
+
+
+def fio_asked(report: RobotReport, tasks: int) -> Asked:
+    """One pattern of fio on the scratch disk."""
+    facts, metric = report.parameters, report.metric
+    engine = facts.get("ioengine", "")
+    engine = engine if engine in ("sync", "libaio", "io_uring") else "psync"
+    table = {"use": "fio", "rw": facts["rw"], "bs": facts.get("bs", "4K").upper(), "ioengine": engine}
+    way = "write" if "write" in (metric if facts["rw"].endswith("rw") else facts["rw"]) else "read"
+    kind = "latency-p50" if "lat" in metric else "bandwidth" if "bw" in metric else "iops"
+    near = f"fio itself with {engine}, {tasks} jobs on files of 64 MiB on the scratch disk."
+    return Asked(table | {"numjobs": tasks, "direct": facts.get("direct") == "direct"}, f"{way}-{kind}", near)
+
+
+def study_text(report: RobotReport, asked: Asked, machine: dict[str, Any], tree: str) -> str:
+    """The study as TOML, headed by what is the same as in the robot's measurement and what is not."""
+    given = ", ".join(f"{key} = {value}" for key, value in report.parameters.items())
+    title = f" ({report.title})" if report.title else ""
+    half = round(abs(float(report.change or 2)) / 2, 1)
+    lines = [
+        f"From the kernel test robot: {report.headline}.",
+        f"Commit {report.commit}{title}, against {report.parent}.",
+        f"The report has it at {report.tree}" if report.tree else "",
+        f"Measured there on {report.machine or 'a machine that the report does not name'}.",
+        f"With {given or 'parameters that the report does not name'}"[:1500],
+        "",
+        f"Here: {asked.nearness}",
+        f"The machine becomes a guest with {', '.join(f'{key} {value}' for key, value in machine.items())}.",
+        "The kernels have the tree's default configuration; the robot's is linked in its mail: config=FILE+guest.",
+        "Its governor, compiler, root, disks and file systems are not repeated.",
+    ]
+    return (
+        "".join(f"# {part}".rstrip() + "\n" for line in lines for part in wrap(printable(line), 116) or [""])
+        + study_head(report, "", min(5.0, max(0.5, half)), "  # half of the reported change, from 0.5 to 5")
+        + contenders_text(report, tree)
+        + '\n[machine]\nkind = "qemu"\n'
+        + lines_of(machine)
+        + f"\n[[benchmark]]\n{lines_of(asked.table | {'primary': [asked.primary]})}"
+    )
+
+
+def lines_text(report: RobotReport, asked: Asked, tree: str) -> str:
+    """The study of the cache lines that two CPUs share in the operation."""
+    workers = "threads" if report.parameters.get("mode", "").startswith("thread") else "processes"
+    table = {"use": "sharing", "operation": asked.table["operation"], "workers": workers, "primary": ["lines"]}
+    return (
+        "# The cache lines that two CPUs share in the operation, counted exactly: what many tasks at once wait for.\n"
+        f"{study_head(report, '-lines', 1.0)}{contenders_text(report, tree)}"
+        '\n[machine]\nkind = "icount"\ncpus = 2\n\n[settle]\nmode = "fixed"\nseconds = 3\n\n[blocks]\nmax = 1\n'
+        f"\n[[benchmark]]\n{lines_of(table)}"
+    )
+
+
+def study_head(report: RobotReport, end: str, delta: float, why: str = "") -> str:
+    """The table [study]."""
+    title = printable(f"Does it happen here: {report.headline}?")[:200]
+    return f'\n[study]\nname = "robot-{report.commit[:10]}{end}"\ntitle = {as_toml(title)}\ndelta = {delta}{why}\n'
+
+
+def contenders_text(report: RobotReport, tree: str) -> str:
+    """The parent and the commit, built from a tree that has both."""
+    commits = zip(names_of(report), (report.parent, report.commit), strict=True)
+    return "".join(
+        "\n[[contender]]\n" + lines_of({"name": name, "kernel": f"git:{tree}#{commit},config=defconfig+guest"})
+        for name, commit in commits
+    )
+
+
+def names_of(report: RobotReport) -> tuple[str, str]:
+    """The contenders' names: the digits of the commits, or the tag that the parent is."""
+    return "parent" if "~" in report.parent else report.parent[:10], report.commit[:10]
+
+
+def lines_of(table: dict[str, Any]) -> str:
+    """A TOML table's lines."""
+    return "".join(f"{key} = {RATE if key == 'metrics' else as_toml(value)}\n" for key, value in table.items())
+
+
+def claim_text(report: RobotReport, metric: str) -> str:
+    """The claim in terms of the study's own metric, `label/name`."""
+    better = "lower" if metric.endswith("/time") or "latency" in metric else "higher"
+    same = better == better_of(report.metric.partition(".")[2])
+    side = report.side if same else {"higher": "lower", "lower": "higher"}[report.side]
+    before, after = names_of(report)
+    table = {"says": printable(report.headline), "metric": metric, "before": before, "after": after, "side": side}
+    return (
+        "# kduel diff RUN --claims FILE: supported is reproduced here; not supported, and contradicted, is not reproduced.\n"
+        f"\n[[claim]]\n{lines_of(table)}"
+    )

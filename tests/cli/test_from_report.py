@@ -1,0 +1,213 @@
+"""`kduel init --from-report`: mails of the kernel test robot become studies that ask the same question."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kduel.cli.from_report import WRITTEN_BESIDE
+from kduel.cli.init import command
+from kduel.cli.run import command as run
+from kduel.core.errors import InputError
+from kduel.store.imported.robot_mail import read_report
+from kduel.study.file import parse_study
+from kduel.study.load import Study, assemble
+
+FIXTURES = Path(__file__).parents[1] / "store/imported/fixtures"
+ASKED: dict[str, dict[str, Any]] = {
+    "robot-mail-context-switch.txt": {"use": "kbench", "operation": "pipe", "primary": ["time"]},
+    "robot-mail-brk2-without-tabs.txt": {"use": "kbench", "operation": "brk", "primary": ["time"]},
+    "robot-mail-two-tests.txt": {"use": "kbench", "operation": "pwrite-4k", "primary": ["time"]},
+    "cases/robot-mail-no-figures.txt": {"use": "kbench", "operation": "sched-yield", "primary": ["time"]},
+    "robot-mail-aim9.txt": {"use": "kbench", "operation": "brk", "primary": ["time"]},
+    "robot-mail-aim9-three-commits.txt": {"use": "kbench", "operation": "brk", "primary": ["time"]},
+    "robot-mail-stress-ng-msg.txt": {"use": "command", "label": "stress-ng-msg", "packages": ["stress-ng"], "time": 2},
+    "robot-mail-hackbench-answered.txt": {"use": "hackbench", "groups": 1, "threads": False, "pipe": False},
+    "robot-mail-netperf-raw.txt": {"use": "netperf", "test": "tcp_crr", "primary": ["transactions-per-second"]},
+    "robot-mail-fio.txt": {
+        "use": "fio", "rw": "write", "bs": "4K", "ioengine": "psync", "numjobs": 1, "primary": ["write-iops"]
+    },
+    "cases/robot-job.yaml": {"use": "netperf", "test": "tcp_crr"},
+}  # fmt: skip
+"""By file: what the study's [[benchmark]] table holds."""
+COMMITS = {
+    "robot-mail-context-switch.txt": ("e8f331bcc270354a", "5e963f2bd4654a202a8a05aa3a86cb0300b10e6c"),
+    "robot-mail-hackbench-answered.txt": ("d9ad181b93f83b36", "ddb3b1126fe93e8d6e059600488"),
+    "robot-mail-netperf-raw.txt": ("0123456789abcdef", "16c610162d1f1c332209de1c91ffb09b659bb65d"),
+    "robot-mail-aim9-three-commits.txt": ("fc21959f74bc1138", "cacded5e42b9609b07b22d80c10f0076d439f7d1"),
+    "cases/robot-mail-no-figures.txt": (
+        "47b8ff194c1fd73d58dc339b597d466fe48c8958~1", "47b8ff194c1fd73d58dc339b597d466fe48c8958"
+    ),
+    "cases/robot-job.yaml": (
+        "a0918006f9284b77397ae4f163f055c3e0f987b2~1", "a0918006f9284b77397ae4f163f055c3e0f987b2"
+    ),
+}  # fmt: skip
+CLAIMED = {
+    "robot-mail-context-switch.txt": ("pipe/time", "lower"),
+    "robot-mail-stress-ng-msg.txt": ("stress-ng-msg/operations-per-second", "lower"),
+    "robot-mail-hackbench-answered.txt": ("hackbench-1g/time", "higher"),
+    "robot-mail-netperf-raw.txt": ("netperf-tcp-crr-loopback/transactions-per-second", "lower"),
+    "cases/robot-mail-no-figures.txt": ("sched-yield/time", "higher"),
+}
+
+
+@pytest.fixture(autouse=True)
+def two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+def init(place: Path, mail: str | Path, *words: str) -> Result:
+    arguments = ["--from-report", str(FIXTURES / mail), str(place / "robot.toml"), *words]
+    return CliRunner().invoke(command, arguments)
+
+
+def study_of(text: str) -> Study:
+    return assemble(parse_study(text, "robot.toml"), text, "robot.toml")
+
+
+@pytest.mark.parametrize("mail", ASKED)
+def test_a_report_becomes_a_study_of_the_same_question(mail: str, tmp_path: Path) -> None:
+    done = init(tmp_path, mail)
+    assert done.exit_code == 0, done.exception
+    text = (tmp_path / "robot.toml").read_text()
+    (table,) = tomllib.loads(text)["benchmark"]
+    assert table.items() >= ASKED[mail].items()
+    study = study_of(text)
+    assert len(study.steps) == 1 and study.steps[0].primary == table["primary"]
+    assert max(map(len, text.splitlines())) <= 200
+    assert str(tmp_path / "robot.toml") in done.output
+
+
+@pytest.mark.parametrize("mail", COMMITS)
+def test_the_contenders_are_the_commit_and_its_parent(mail: str, tmp_path: Path) -> None:
+    init(tmp_path, mail, "--tree", "my tree")
+    kernels = [one.kernel for one in study_of((tmp_path / "robot.toml").read_text()).contenders]
+    assert kernels == [f"git:my tree#{commit},config=defconfig+guest" for commit in COMMITS[mail]]
+
+
+@pytest.mark.parametrize("mail", CLAIMED)
+def test_the_claim_is_about_the_studys_own_metric(mail: str, tmp_path: Path) -> None:
+    init(tmp_path, mail)
+    (claim,) = tomllib.loads((tmp_path / "robot-claims.toml").read_text())["claim"]
+    study = study_of((tmp_path / "robot.toml").read_text())
+    assert (claim["metric"], claim["side"]) == CLAIMED[mail]
+    assert [claim["before"], claim["after"]] == study.names
+
+
+def test_a_report_without_a_direction_has_no_claim(tmp_path: Path) -> None:
+    done = init(tmp_path, "cases/robot-job.yaml")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["robot.toml"]
+    assert "no claim" in done.output and "has no figures" in done.output
+
+
+def test_a_machine_with_sockets_becomes_nodes_and_tasks_are_scaled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    init(tmp_path, "robot-mail-stress-ng-msg.txt")
+    found = tomllib.loads((tmp_path / "robot.toml").read_text())
+    assert found["machine"]["topology"] == "2 nodes x 4 cores"
+    assert "--msg 8 " in found["benchmark"][0]["command"], "100 % of 8 CPUs"
+    (tmp_path / "two").mkdir()
+    init(tmp_path / "two", "cases/robot-mail-no-figures.txt")
+    assert tomllib.loads((tmp_path / "two/robot.toml").read_text())["machine"]["cpus"] == 8
+
+
+def test_shared_lines_are_a_study_of_their_own(tmp_path: Path) -> None:
+    init(tmp_path, "robot-mail-context-switch.txt")
+    study = study_of((tmp_path / "robot-lines.toml").read_text())
+    assert (study.machine, study.steps[0].label) == ("icount", "pipe-threads")
+
+
+def test_a_test_to_which_nothing_is_near_is_named(tmp_path: Path) -> None:
+    done = init(tmp_path, "cases/robot-mail-sctp.txt")
+    assert isinstance(done.exception, InputError) and "SCTP_STREAM" in done.exception.message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("end", WRITTEN_BESIDE)
+def test_nothing_is_replaced(end: str, tmp_path: Path) -> None:
+    (tmp_path / f"robot{end}").write_text("mine")
+    done = init(tmp_path, "robot-mail-context-switch.txt")
+    assert isinstance(done.exception, InputError) and f"robot{end}" in done.exception.message
+    assert [path.name for path in tmp_path.iterdir()] == [f"robot{end}"]
+
+
+def test_a_stressor_that_is_shell_is_no_command(tmp_path: Path) -> None:
+    mail = tmp_path / "mail.txt"
+    text = (FIXTURES / "robot-mail-stress-ng-msg.txt").read_text()
+    mail.write_text(text.replace("test: msg", "test: msg;reboot"))
+    assert isinstance(init(tmp_path, mail).exception, InputError)
+    assert not (tmp_path / "robot.toml").exists()
+
+
+def test_a_dry_run_of_the_study_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tmp_path / "linux"
+    tree.mkdir()
+    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n")
+    (tree / "Kconfig").write_text("")
+    own = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "1"], ["commit", "-qm", "2", "--allow-empty"]):
+        subprocess.run([*own, *words], check=True)
+    head = subprocess.run([*own, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    mail = tmp_path / "mail.txt"
+    text = (FIXTURES / "cases/robot-mail-no-figures.txt").read_text()
+    mail.write_text(text.replace("47b8ff194c1fd73d58dc339b597d466fe48c8958", head))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    assert init(tmp_path, mail).exit_code == 0
+    for name in ("robot.toml", "robot-lines.toml"):
+        done = CliRunner().invoke(run, [name, "--dry-run"], catch_exceptions=False)
+        assert done.exit_code == 0 and f"{head[:10]}: git:" in done.output, done.output
+
+
+PIECES = sorted(
+    {line for mail in ASKED for line in (FIXTURES / mail).read_text(errors="replace").splitlines()}
+    | {
+        "parameters:",
+        "commit: ",
+        "%stddev %change",
+        "=" * 20,
+        "> > ",
+        "±",
+        "Content-Type: multipart/mixed; boundary=a",
+    }
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=30)), max_size=40), st.binary(max_size=20))
+def test_a_mangled_mail_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], rest: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "mangled.txt"
+    path.write_bytes("\n".join(lines).encode(errors="replace") + rest)
+    try:
+        report = read_report(path)
+    except InputError as error:
+        assert error.remedy
+    else:
+        assert report.commit and report.testcase
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\0" * 1000, b"hello\n", b"Subject: x\n\n" + b"> " * 500_000, b"commit: " + b"a" * 1_000_000,
+        b"Subject: x\n" + b"".join(b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(3000)),
+        b"suite: x\n" * 100_000, b"%stddev %change\n" * 50_000, b"a/" * 400 + b"a:\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_mail_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "mail").write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_report(tmp_path / "mail")
+    assert caught.value.remedy
