@@ -37,7 +37,7 @@ MOST_CPUS = 64
 MOST_TASKS = 1000
 
 
-class Asked(NamedTuple):
+class NearestTest(NamedTuple):
     """The [[benchmark]] table of the question, the metric that decides, and how near it is in words."""
 
     table: dict[str, Any]
@@ -71,18 +71,18 @@ def write_from_report(mail: Path, file: Path, tree: str) -> None:
         write(path, content.encode())
     steps = [
         f"Wrote {', '.join(map(str, documents))}. What differs from the robot's measurement is said in {file}.",
-        f"The mail's figures: kduel report {quoted(published)}" if report.table.figures else "The mail has no figures.",
+        f"The mail's figures: kduel report {shell_word(published)}" if report.table.figures else "The mail has no figures.",
         f"1. A kernel tree with both commits, as {tree}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
-        f"2. kduel run {quoted(file)} --out {quoted(run)}",
-        f"   kduel run {quoted(lines)}, for the cache lines that many tasks share" if lines in documents else "",
-        f"3. The answer: kduel report {quoted(run)} -f mail",
-        f"   Reproduced or not: kduel diff {quoted(run)} --claims {quoted(claims)}" if claims in documents
+        f"2. kduel run {shell_word(file)} --out {shell_word(run)}",
+        f"   kduel run {shell_word(lines)}, for the cache lines that many tasks share" if lines in documents else "",
+        f"3. The answer: kduel report {shell_word(run)} -f mail",
+        f"   Reproduced or not: kduel diff {shell_word(run)} --claims {shell_word(claims)}" if claims in documents
         else "   There is no claim to test: the report does not say in which direction it went.",
     ]  # fmt: skip
     emit("\n".join(filter(None, map(printable, steps))) + "\n")
 
 
-def quoted(path: Path) -> str:
+def shell_word(path: Path) -> str:
     """The path as a shell's word."""
     return shlex.quote(str(path))
 
@@ -113,8 +113,8 @@ def tasks_here(report: RobotReport, machine: dict[str, Any]) -> int:
     return max(1, min(MOST_TASKS, round(int(found[1]) * cpus / whole))) if found and whole else 1
 
 
-def asked_of(report: RobotReport, tasks: int) -> Asked:
-    """What measures the test here. Raises InputError for a test to which nothing is near."""
+def asked_of(report: RobotReport, tasks: int) -> NearestTest:
+    """The benchmark that measures the test here. Raises InputError for a test to which nothing is near."""
     facts, suite = report.parameters, report.testcase
     test = facts.get("test", "all")
     if test == "all" and report.metric.count(".") == 2:
@@ -123,27 +123,27 @@ def asked_of(report: RobotReport, tasks: int) -> Asked:
     operation = known.get(test) or known.get(test.rstrip("0123456789"))
     if operation == "sysbench-cpu":
         near = f"{test} stays in user space, and so does sysbench's calculation of primes, {tasks} threads."
-        return Asked({"use": operation, "threads": tasks}, "events-per-second", near)
+        return NearestTest({"use": operation, "threads": tasks}, "events-per-second", near)
     if operation:
         near = f"{suite}'s {test} is measured by its nearest operation, kbench's {operation}, one task at a time."
-        return Asked({"use": "kbench", "operation": operation}, "time", near)
+        return NearestTest({"use": "kbench", "operation": operation}, "time", near)
     if suite == "stress-ng" and STRESSOR.fullmatch(test):
         near = f"stress-ng itself, {tasks} instances. One operation differs between its versions, and so do figures."
         table: dict[str, Any] = {"use": "stress-ng", "stressor": test, "instances": tasks}
         if test not in get_args(Stressor):
             table = {"use": "command", "label": f"stress-ng-{test}", "command": COMMAND.format(test, tasks)}
             table |= {"packages": ["stress-ng"], "metrics": tomllib.loads(f"metrics = {RATE}")["metrics"]}
-        return Asked(table | {"time": 2}, "operations-per-second", near)
+        return NearestTest(table | {"time": 2}, "operations-per-second", near)
     if suite == "hackbench":
         table = {"use": "hackbench", "groups": tasks, "threads": facts.get("mode", "").startswith("thread")}
         near = f"hackbench itself, {tasks} groups: the time of 100 loops in place of a throughput."
-        return Asked(table | {"pipe": facts.get("ipc") == "pipe"}, "time", near)
+        return NearestTest(table | {"pipe": facts.get("ipc") == "pipe"}, "time", near)
     if suite == "netperf" and test in ("TCP_RR", "TCP_CRR", "UDP_RR"):
         near = "netperf itself over loopback, one request at a time."
-        return Asked({"use": "netperf", "test": test.lower()}, "transactions-per-second", near)
+        return NearestTest({"use": "netperf", "test": test.lower()}, "transactions-per-second", near)
     if suite == "netperf" and test in ("TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE"):
         near = f"netperf's {test} is measured by iperf3's TCP over loopback, {tasks} streams."
-        return Asked({"use": "iperf3", "streams": tasks}, "throughput", near)
+        return NearestTest({"use": "iperf3", "streams": tasks}, "throughput", near)
     if suite == "fio-basic" and "rw" in facts:
         return fio_asked(report, tasks)
     raise InputError(
@@ -152,7 +152,7 @@ def asked_of(report: RobotReport, tasks: int) -> Asked:
     )
 
 
-def fio_asked(report: RobotReport, tasks: int) -> Asked:
+def fio_asked(report: RobotReport, tasks: int) -> NearestTest:
     """One pattern of fio on the scratch disk."""
     facts, metric = report.parameters, report.metric
     engine = facts.get("ioengine", "")
@@ -161,10 +161,10 @@ def fio_asked(report: RobotReport, tasks: int) -> Asked:
     way = "write" if "write" in (metric if facts["rw"].endswith("rw") else facts["rw"]) else "read"
     kind = "latency-p50" if "lat" in metric else "bandwidth" if "bw" in metric else "iops"
     near = f"fio itself with {engine}, {tasks} jobs on files of 64 MiB on the scratch disk."
-    return Asked(table | {"numjobs": tasks, "direct": facts.get("direct") == "direct"}, f"{way}-{kind}", near)
+    return NearestTest(table | {"numjobs": tasks, "direct": facts.get("direct") == "direct"}, f"{way}-{kind}", near)
 
 
-def study_text(report: RobotReport, asked: Asked, machine: dict[str, Any], tree: str) -> str:
+def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any], tree: str) -> str:
     """The study as TOML, headed by what is the same as in the robot's measurement and what is not."""
     given = ", ".join(f"{key} = {value}" for key, value in report.parameters.items())
     title = f" ({report.title})" if report.title else ""
@@ -191,7 +191,7 @@ def study_text(report: RobotReport, asked: Asked, machine: dict[str, Any], tree:
     )
 
 
-def lines_text(report: RobotReport, asked: Asked, tree: str) -> str:
+def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     """The study of the cache lines that two CPUs share in the operation."""
     workers = "threads" if report.parameters.get("mode", "").startswith("thread") else "processes"
     table = {"use": "sharing", "operation": asked.table["operation"], "workers": workers, "primary": ["lines"]}

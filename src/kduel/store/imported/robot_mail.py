@@ -55,7 +55,7 @@ class Table(Struct, kw_only=True):
 
 
 class RobotReport(Struct, kw_only=True):
-    """What a mail says; what it does not say is empty."""
+    """The facts of a mail; those that it does not state are empty."""
 
     commit: str = ""
     title: str = ""
@@ -75,7 +75,7 @@ class RobotReport(Struct, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """What changed, in the robot's words."""
+        """The change, in the robot's words."""
         return f"{self.change}% {self.word} of {self.metric}" if self.word else f"{self.testcase} changed"
 
     @property
@@ -85,7 +85,7 @@ class RobotReport(Struct, kw_only=True):
 
     @property
     def side(self) -> str:
-        """Where the metric's value lies with the commit: higher, lower; empty where that is not known."""
+        """The side on which the metric's value lies with the commit: higher, lower; empty where that is not known."""
         better = better_of(self.metric.partition(".")[2])
         if self.change[:1] in ("-", "+"):
             return "lower" if self.change[0] == "-" else "higher"
@@ -130,16 +130,16 @@ def body_lines(data: bytes) -> list[str]:
             for part in message.walk():
                 payload = part.get_payload(decode=True) if part.get_content_maintype() == "text" else None
                 if isinstance(payload, bytes) and not part.get_filename():
-                    texts.append(decoded(payload))
+                    texts.append(decode_text(payload))
             text = "\n".join(texts)
         except RecursionError as error:
             raise InputError("the parts of the mail are nested too deeply", REMEDY) from error
     else:
-        text = decoded(data)
+        text = decode_text(data)
     return [re.sub(r"^(?:> ?)+", "", line[:LONGEST]).rstrip() for line in text.splitlines()]
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Text in UTF-8, else in ISO 8859-1, which the robot writes."""
     try:
         return data.decode("utf-8-sig")
