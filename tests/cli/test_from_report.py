@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.cli.from_report import WRITTEN_BESIDE
+from kduel.analysis.campaigns.claims import judge_claims, read_claims
+from kduel.analysis.campaigns.columns import columns
+from kduel.cli.from_report import WRITTEN_BESIDE, asked_of, lines_text, study_text
 from kduel.cli.init import command
 from kduel.cli.run import command as run
 from kduel.core.errors import InputError
-from kduel.store.imported.robot_mail import read_report
+from kduel.store.imported import Source, bring_in
+from kduel.store.imported.robot_mail import RobotReport, read_report
 from kduel.study.file import parse_study
 from kduel.study.load import Study, assemble
 
@@ -102,6 +106,20 @@ def test_the_claim_is_about_the_studys_own_metric(mail: str, tmp_path: Path) -> 
     assert [claim["before"], claim["after"]] == study.names
 
 
+@pytest.mark.parametrize(
+    ("factor", "standing"), [(0.975, "supported"), (1.0, "contradicted"), (1.025, "contradicted")]
+)
+def test_a_run_of_the_study_answers_the_claim(factor: float, standing: str, tmp_path: Path) -> None:
+    init(tmp_path, "robot-mail-context-switch.txt")
+    values = [5000 + step for step in (3, 8, -2, 5, -7, 1, -4, 6, -1, 2)]
+    arms = {"e8f331bcc2": values, "5e963f2bd4": [factor * value for value in reversed(values)]}
+    lines = [f"{name},{n},pipe,time,ns,lower,{v}\n" for name, own in arms.items() for n, v in enumerate(own, 1)]
+    (tmp_path / "a.csv").write_text("contender,trial,benchmark,metric,unit,better,value\n" + "".join(lines))
+    bring_in([Source(tmp_path / "a.csv")], tmp_path / "run")
+    (judged,) = judge_claims(read_claims(tmp_path / "robot-claims.toml"), columns([str(tmp_path / "run")]), delta=1.2)
+    assert judged.standing == standing, judged
+
+
 def test_a_report_without_a_direction_has_no_claim(tmp_path: Path) -> None:
     done = init(tmp_path, "cases/robot-job.yaml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["robot.toml"]
@@ -125,6 +143,25 @@ def test_shared_lines_are_a_study_of_their_own(tmp_path: Path) -> None:
     init(tmp_path, "robot-mail-context-switch.txt")
     study = study_of((tmp_path / "robot-lines.toml").read_text())
     assert (study.machine, study.steps[0].label) == ("icount", "pipe-threads")
+
+
+KNOWN = tomllib.loads((files("kduel.cli") / "robot_tests.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+@pytest.mark.parametrize("suite", KNOWN)
+def test_every_known_test_gives_studies_that_can_be_read(suite: str, mode: str) -> None:
+    for test in KNOWN[suite]:
+        report = RobotReport(commit="a" * 40, testcase=suite, parameters={"test": test, "mode": mode})
+        asked = asked_of(report, 1)
+        assert study_of(study_text(report, asked, {"cpus": 2}, "linux")).steps
+        if "operation" in asked.table:
+            assert study_of(lines_text(report, asked, "linux")).steps
+
+
+def test_iperf3_has_no_more_streams_than_it_takes() -> None:
+    report = RobotReport(commit="a" * 40, testcase="netperf", parameters={"test": "TCP_STREAM"})
+    assert asked_of(report, 1000).table["streams"] == 128
 
 
 def test_a_test_to_which_nothing_is_near_is_named(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ WRITTEN_BESIDE = ("-claims.toml", "-lines.toml", "-published")
 """Ends of the names of what is written beside the study."""
 MOST_CPUS = 64
 MOST_TASKS = 1000
+MOST_STREAMS = 128
+"""As many as iperf3 takes."""
 
 
 class NearestTest(NamedTuple):
@@ -142,8 +144,9 @@ def asked_of(report: RobotReport, tasks: int) -> NearestTest:
         near = "netperf itself over loopback, one request at a time."
         return NearestTest({"use": "netperf", "test": test.lower()}, "transactions-per-second", near)
     if suite == "netperf" and test in ("TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE"):
-        near = f"netperf's {test} is measured by iperf3's TCP over loopback, {tasks} streams."
-        return NearestTest({"use": "iperf3", "streams": tasks}, "throughput", near)
+        streams = min(tasks, MOST_STREAMS)
+        near = f"netperf's {test} is measured by iperf3's TCP over loopback, {streams} streams."
+        return NearestTest({"use": "iperf3", "streams": streams}, "throughput", near)
     if suite == "fio-basic" and "rw" in facts:
         return fio_asked(report, tasks)
     raise InputError(
@@ -193,8 +196,11 @@ def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any],
 
 def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     """The study of the cache lines that two CPUs share in the operation."""
-    workers = "threads" if report.parameters.get("mode", "").startswith("thread") else "processes"
-    table = {"use": "sharing", "operation": asked.table["operation"], "workers": workers, "primary": ["lines"]}
+    operation = asked.table["operation"]
+    # futex wakes a thread of its own, which takes processes.
+    threads = report.parameters.get("mode", "").startswith("thread") and operation != "futex"
+    workers = "threads" if threads else "processes"
+    table = {"use": "sharing", "operation": operation, "workers": workers, "primary": ["lines"]}
     return (
         "# The cache lines that two CPUs share in the operation, counted exactly: what many tasks at once wait for.\n"
         f"{study_head(report, '-lines', 1.0)}{contenders_text(report, tree)}"
