@@ -111,8 +111,11 @@ def test_the_claim_is_about_the_studys_own_metric(mail: str, tmp_path: Path) -> 
 )
 def test_a_run_of_the_study_answers_the_claim(factor: float, standing: str, tmp_path: Path) -> None:
     init(tmp_path, "robot-mail-context-switch.txt")
-    values = [5000 + step for step in (3, 8, -2, 5, -7, 1, -4, 6, -1, 2)]
-    arms = {"e8f331bcc2": values, "5e963f2bd4": [factor * value for value in reversed(values)]}
+    values = [5000.0 + step for step in (3, 8, -2, 5, -7, 1, -4, 6, -1, 2)]
+    arms: dict[str, list[float]] = {
+        "e8f331bcc2": [*values],
+        "5e963f2bd4": [factor * value for value in reversed(values)],
+    }
     lines = [f"{name},{n},pipe,time,ns,lower,{v}\n" for name, own in arms.items() for n, v in enumerate(own, 1)]
     (tmp_path / "a.csv").write_text("contender,trial,benchmark,metric,unit,better,value\n" + "".join(lines))
     bring_in([Source(tmp_path / "a.csv")], tmp_path / "run")
