@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from examples import exact, simulated, undecided
+from examples import exact, published, simulated, undecided
 from made_runs import make_run
 from pages import with_exact
 
@@ -60,6 +60,17 @@ def test_where_nothing_is_decided_it_is_the_headline() -> None:
     results = undecided()
     assert answer(results).text == f"{headlines(results)[0].text} (6 of up to 20 blocks, not finished)."
     assert answer(results, "RUN").command == "kduel resume RUN"
+
+
+def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:
+    results = simulated()
+    assert answer(results).step == answer(results).command == "", "all is decided"
+    results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
+    said = answer(results, "RUN")
+    assert said.step.startswith("1 undecided, as ") and said.command == "kduel plan RUN"
+    results.metrics[0].n = 4
+    assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
+    assert answer(published()).step == "", "an import cannot be continued"
 
 
 def test_only_what_decides_is_in_it() -> None:

@@ -190,7 +190,8 @@ def next_step(results: Results, run: str) -> dict[str, str]:
     undecided = [m for m in results.gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
     if not undecided:
         return {}
-    step = f"Undecided, as {next(iter(by_reason(undecided, results)))}."
+    which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"
+    step = f"{which}, as {next(iter(by_reason(undecided, results)))}."
     if max(m.n for m in undecided) < FEWEST_PLANNED:
         return {"step": step}
     return {"step": f"{step} How many blocks that takes:", "command": f"kduel plan {run}"}
