@@ -14,8 +14,13 @@ import pytest
 from processes import command_lines
 from waiting import wait_for
 
+from kduel.core.progress import Progress
+from kduel.machines.icount import IcountMachine
 from kduel.machines.qemu import Peer, QemuMachine
+from kduel.run.prepare import choose_turns
 from kduel.store.documents import read_turns
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 SOURCE = Path(__file__).parents[2] / "src"
 STUDY = """
@@ -56,6 +61,23 @@ operation = "pipe"
 label = "whole"
 time = 1
 turns = 0
+"""
+
+
+COUNTED = """
+[study]
+name = "counted"
+[[contender]]
+name = "a"
+kernel = "debian:6.12-cloud"
+[[contender]]
+name = "b"
+kernel = "debian:6.12-cloud"
+[machine]
+kind = "icount"
+[[benchmark]]
+use = "lines"
+operation = "null-call"
 """
 
 
@@ -124,3 +146,10 @@ def test_under_kvm_turns_are_taken_by_whole_slices_only(accelerator, turns, reas
     assert machine.why_no_turns(turns).endswith(reason) and bool(machine.why_no_turns(turns)) == bool(reason)
     machine.peer = Peer(machine=machine, arm=None)
     assert "peers" in machine.why_no_turns(turns)
+
+
+def test_the_exact_machine_takes_no_turns_by_default():
+    """Guests of one block, held within a step, would be timed in place of counted."""
+    machine = object.__new__(IcountMachine)
+    study = assemble(parse_study(COUNTED, "test"), COUNTED, "test")
+    assert choose_turns(study, machine, 2, Progress()) == "off"

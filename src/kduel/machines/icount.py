@@ -163,6 +163,10 @@ class IcountMachine(QemuMachine):
         self.guard = programs.build_plugin("guard", api=api, cache=cache)
         self._slots = threading.BoundedSemaphore(self.parallel)
 
+    def why_no_turns(self, turns: int) -> str:
+        """Counts do not depend on what the host does meanwhile."""
+        return "its counts do not depend on the host, and each trial is a boot of its own"
+
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """Virtual machine as for timing, without any disk."""
         return structs.replace(super().describe(arm, initrd, disk), root=None)
