@@ -185,7 +185,8 @@ def test_a_stressor_that_is_shell_is_no_command(tmp_path: Path) -> None:
     mail = tmp_path / "mail.txt"
     text = (FIXTURES / "robot-mail-stress-ng-msg.txt").read_text()
     mail.write_text(text.replace("test: msg", "test: msg;reboot"))
-    assert isinstance(init(tmp_path, mail).exception, InputError)
+    done = init(tmp_path, mail)
+    assert isinstance(done.exception, InputError) and "nothing here is near" in done.exception.message
     assert not (tmp_path / "robot.toml").exists()
 
 
