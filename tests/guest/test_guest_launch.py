@@ -233,25 +233,32 @@ def test_roots_qemu_is_nobodys_and_confined(tmp_path):
     tmp_path.chmod(0o700)
     os.umask(0o077)
     found: dict[str, str] = {}
+    log = tmp_path / "console.log"
 
     def look() -> None:
         wait_for(lambda: guests(tmp_path), "guest")
-        status = Path(f"/proc/{guests(tmp_path)[0]}/status")
-        # QEMU installs its filter some time after its start.
-        for _ in range(300):
-            found.update(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-            if found["Seccomp"] == "2":
-                break
-            time.sleep(0.1)
+        process = guests(tmp_path)[0]
+
+        def filtered() -> bool:
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
+            found.update(line.split(":\t", 1) for line in lines if ":\t" in line)
+            return found["Seccomp"] == "2"
+
+        try:
+            # QEMU installs its filter some time after its start.
+            wait_for(filtered, "filter")
+            wait_for(lambda: log.exists() and "up" in log.read_text(), "guest")
+        finally:
+            os.kill(process, signal.SIGKILL)
 
     looker = threading.Thread(target=look)
     looker.start()
     try:
-        done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN, deadline=15)
+        done = boot(tmp_path, tiny.say(b"up\n") + tiny.SLEEP_FOR_EVER, deadline=900)
     finally:
         looker.join()
         os.umask(0o022)
-    assert done.ended == "deadline" and read_console(tmp_path / "console.log")[0] == "up"
+    assert done.ended == "killed" and read_console(tmp_path / "console.log")[0] == "up"
     users = {int(word) for word in found["Uid"].split() + found["Gid"].split()}
     assert users and users <= set(confine.USERS) and found["Groups"].strip() == ""
     assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
@@ -412,7 +419,7 @@ def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
 
 def test_the_host_is_recorded_and_qemu_has_weight(tmp_path):
     # On a busy host a guest that switches itself off is gone before it is looked at.
-    said = tiny.say(b"kduel: step 01-a\nworking\nkduel: step 01-a ended\n") + tiny.SPIN
+    said = tiny.say(b"kduel: step 01-a\nworking\nkduel: step 01-a ended\n") + tiny.SLEEP_FOR_EVER
     with priority_free() as groups:
         done = run(
             machine(tmp_path, said), tmp_path / "console.log", boot_deadline=15, deadline=15, pin=pins(1), raised=True
