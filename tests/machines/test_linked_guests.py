@@ -151,7 +151,7 @@ def test_guests_exchange_load_and_reach_nothing_else(linked: tuple[Machine, Arm]
 
 def test_a_peer_that_hangs_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
     into = tmp_path / "hung"
-    asks = ScriptStep(label="asks", script="while echo : | peer; do sleep 1; done; exit 1", timeout=600, peer=True)
+    asks = ScriptStep(label="asks", script="while echo : | peer; do sleep 1; done; exit 1", timeout=12, peer=True)
     with once_in_step(into, "01-asks", lambda: os.kill(guests_by_side()["2"], signal.SIGSTOP)):
         outcome = boot(linked, into, [asks, ScriptStep(label="next", script="true", timeout=300)])
     assert outcome.void == "peer-hung", outcome.message
