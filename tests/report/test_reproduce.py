@@ -44,8 +44,8 @@ def measured() -> Results:
     )  # fmt: skip
     results.machine = MachineRecord(
         kind="qemu",
-        settings={"cpus": 2, "memory": "4096M"},
-        facts={"qemu": "7.2.22 (Debian)", "accelerator": "tcg", "cpus": 2, "memory_mib": 4096,
+        settings={"cpus": 2, "memory": "1024M"},
+        facts={"qemu": "7.2.22 (Debian)", "accelerator": "tcg", "cpus": 2, "memory_mib": 1024,
                "host": {"cpu": "AMD EPYC", "kernel": "6.18.44"}},
     )  # fmt: skip
     results.exact = None
