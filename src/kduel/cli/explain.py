@@ -26,6 +26,8 @@ from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.core.errors import InputError
 from kduel.core.text import printable
 
+WAITS = 3
+"""Slowest wake-ups of each kernel that are shown."""
 Found = TypeVar("Found", bound=msgspec.Struct)
 """What an explanation found: of counts, of shared lines, or of a timed run."""
 
@@ -95,6 +97,8 @@ def command(
     With BASELINE and CONTENDER, which are kernels, or a RUN with --suite exact (or another study on the machine
     icount), the instructions of an operation are counted function by function on the deterministic machine.
 
+    Of a RUN on exact CPUs (--suite exact-scheduling): its slowest wake-ups, and which tasks had the CPU until then.
+
     For any other RUN, extra trials are made in randomised blocks, with `perf record` around the benchmark. The result is
     the CPU time per unit of work by function, with intervals of the differences. These trials are stored in RUN/explain;
     they do not enter the verdict. After an interruption, the same command continues.
@@ -152,6 +156,8 @@ def command(
     from kduel.explain.cost import cost_text
     from kduel.explain.flame import as_svg
     from kduel.explain.show import annotation_text, as_text, next_command
+    from kduel.explain.waits import as_svg as waits_svg
+    from kduel.explain.waits import as_text as waits_text
     from kduel.run.exact import subject
     from kduel.run.exact.measure import (
         annotate_function,
@@ -165,6 +171,7 @@ def command(
         step_index,
     )
     from kduel.run.exact.subject import BOOT
+    from kduel.run.exact.waits import explain_waits
 
     if cost and (benchmark == BOOT or annotate is not None or plot is not None):
         raise InputError(
@@ -176,6 +183,13 @@ def command(
     chosen = subject.find_subject(
         list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline
     )
+    if chosen.ready.study.machine_settings.get("scheduling"):
+        if cost or annotate is not None:
+            raise InputError("with scheduling = true no instructions are counted", "Leave out --cost and --annotate.")
+        waits = explain_waits(chosen, benchmark, progress=progress)
+        most = limit if "limit" in options_on_command_line() else WAITS
+        emit_found(waits, waits_text, waits_svg, most, form, output, plot)
+        return
     index = step_index(chosen.ready, benchmark)
     boot = is_boot(chosen.ready, index)
     count = partial(

@@ -14,6 +14,8 @@ from counting import ready_of, trial_of
 from kduel.core.results import Results
 from kduel.machines.guests.turns import TURNS
 from kduel.run.exact.measure import exact_machine
+from kduel.run.exact.subject import Subject
+from kduel.run.exact.waits import find_slowest
 from kduel.store.rundir import RESULTS
 
 pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.usefixtures("shared_cache")]
@@ -59,9 +61,33 @@ def test_a_cpu_is_as_fast_alone_as_beside_others(tmp_path: Path) -> None:
     assert len(cpus) == 2 and abs(cpus[0][1] - cpus[1][1]) < 40_000 < cpus[0][1] / 1000
 
 
+def test_the_tasks_that_a_slow_wake_up_waited_for_are_named() -> None:
+    """A worker waits for one of two hogs, which have both CPUs."""
+    benchmark = """
+use = "wakeup"
+rate = 500
+requests = 100
+work = 200
+hogs = 2
+"""
+    ready = ready_of(f"{STUDY.partition('use =')[0]}{benchmark}[[contender]]{STUDY.partition('[[contender]]')[2]}")
+    found = find_slowest(exact_machine(ready), Subject(ready=ready, names=("", "")), ready.study.names[0], 0)
+    assert found.cpus == 2 and len(found.waits) == 5
+    for wait in found.waits:
+        rows = wait.by_task()
+        assert wait.worker in ("worker 1", "worker 2") and rows
+        # All of the time is some task's, but for the worker's own way to its first instruction.
+        assert wait.waited - 2 * found.resolution < sum(row[1] for row in rows) <= wait.waited
+    slowest = found.waits[0]
+    assert slowest.waited > 10 * found.resolution and slowest.by_task()[0][0] in ("hog 1", "hog 2")
+    assert {run.name for run in slowest.runs if run.cpu != slowest.cpu} & {"hog 1", "hog 2"}
+
+
 def test_a_run_ends_in_verdicts(tmp_path: Path, kduel: Callable[..., Any]) -> None:
     (tmp_path / "study.toml").write_text(STUDY.replace("40_000", "20_000"))
     done = kduel("run", tmp_path / "study.toml", "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     found = msgspec.json.decode((tmp_path / "run" / RESULTS).read_bytes(), type=Results)
     assert {metric.verdict for metric in found.metrics if metric.role == "primary"} == {"equal"}
+    done = kduel("explain", tmp_path / "run", "--benchmark", "kload-cpu-1-20000i")
+    assert done.returncode == 2 and "only wake-ups can be explained" in done.stderr

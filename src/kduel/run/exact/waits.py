@@ -1,0 +1,117 @@
+"""Explaining the slowest wake-ups of a step on exact CPUs: a boot in which the plug-in keeps each switch between tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks.support.varied import read_conditions
+from kduel.benchmarks.wakeup import PLUGIN as WAKEUP
+from kduel.benchmarks.wakeup import WakeupParameters, read_kwake
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
+from kduel.core.text import did_you_mean
+from kduel.explain.sharing.btf import BrokenBtfError, Btf
+from kduel.explain.waits import BrokenSwitchesError, Switches, Told, Waits, WaitsExplanation, find_waits
+from kduel.guest import boots
+from kduel.machines.guests import turns
+from kduel.machines.guests.proofs import check_not_killed
+from kduel.machines.icount import IcountMachine
+from kduel.run.exact.measure import exact_machine, make_trial
+from kduel.run.exact.subject import Subject
+from kduel.run.prepare import Ready
+from kduel.store.collect import step_directory
+
+SWITCHES = "@SWITCHES@"
+BTF_BEGINS = re.compile(rb"\x9f\xeb\x01\x00\x18\x00\x00\x00")
+
+
+def wakeup_step(ready: Ready, wanted: str) -> int:
+    """The step that a user means. Raises InputError."""
+    known = [step.label for step in ready.study.steps if step.benchmark == WAKEUP.name]
+    if not known:
+        raise InputError(
+            "on CPUs with scheduling = true only wake-ups can be explained, and no step of the study has any",
+            f"Run the kernels with --benchmark {WAKEUP.name}.",
+        )
+    if wanted not in known:
+        raise InputError(
+            f"no step of the study is called {wanted!r} and has wake-ups",
+            f"{did_you_mean(wanted, known)}There are: {', '.join(known)}.",
+        )
+    return [step.label for step in ready.study.steps].index(wanted)
+
+
+def explain_waits(chosen: Subject, wanted: str, *, progress: Progress) -> WaitsExplanation:
+    """The slowest wake-ups of a step in both kernels. Raises InputError, NotMeasuredError, HostError."""
+    machine, index = exact_machine(chosen.ready), wakeup_step(chosen.ready, wanted)
+
+    def watch(name: str) -> Waits:
+        found = find_slowest(machine, chosen, name, index)
+        task.advance()
+        return found
+
+    with (
+        progress.task(f"watching {wanted} in {' and '.join(chosen.names)}", len(chosen.names)) as task,
+        boots.pool(min(2, machine.parallel)) as threads,
+    ):
+        return WaitsExplanation(wanted, list(threads.map(watch, chosen.names)))
+
+
+def find_slowest(machine: IcountMachine, chosen: Subject, name: str, index: int) -> Waits:
+    """The slowest wake-ups in one kernel, by a boot of the step alone. Raises NotMeasuredError, HostError."""
+    ready, step = chosen.ready, chosen.ready.study.steps[index]
+    arm = next(arm for arm in ready.arms if arm.contender.name == name)
+    pid, comm = offsets(machine.images[arm.kernel.sha256].read_bytes(), name)
+    with temporary_directory() as place:
+        trial = make_trial(arm, ready.setup.script(arm.contender, [index], chosen.seed), 1, place)
+        trial.into.mkdir()
+        kept = place / "switches"
+        outcome = machine.boot_once(trial, f",switches={SWITCHES},pid={pid},comm={comm}", writes={SWITCHES: kept})
+        check_not_killed(outcome.facts.get("killed_by", ""), name)
+        if outcome.void:
+            raise NotMeasuredError(f"the wake-ups of {name} could not be watched: {outcome.void}: {outcome.message}")
+        resolution = turns.resolution(machine.settings.cpus, machine.icount.quantum)
+        parameters = WAKEUP.read_parameters(step.parameters)
+        try:
+            told = told_by(Raw.read(step_directory(trial.into, index, step.label)), parameters)
+            waits = find_waits(Switches(kept.read_text(errors="replace")), told, resolution)
+        except (ParseError, BrokenSwitchesError) as error:
+            raise NotMeasuredError(f"the wake-ups of {name} cannot be told: {error}") from error
+    return Waits(
+        contender=name,
+        release=arm.kernel.release,
+        qemu=machine.facts["qemu"].split()[0],
+        cpus=machine.settings.cpus,
+        resolution=resolution,
+        waits=waits,
+    )
+
+
+def told_by(raw: Raw, parameters: WakeupParameters) -> Sequence[Told]:
+    """The slowest wake-ups as kwake printed them. Raises ParseError."""
+    if raw.exit_status:
+        raise ParseError(f"it ended with status {raw.exit_status}: {raw.stderr.strip()[:300]}")
+    parts = [("", raw.stdout)]
+    if parameters.conditions:
+        parts = [(str(condition), text) for condition, text, _ in read_conditions(raw.stdout, parameters.conditions)]
+    printed = [(name, read_kwake(text, parameters)) for name, text in parts]
+    return [(name, out.clock, out.slowest) for name, out in printed]
+
+
+def offsets(image: bytes, name: str) -> tuple[int, int]:
+    """Bytes before number and name in the kernel's task_struct. Raises NotMeasuredError where it does not describe its types."""
+    for match in BTF_BEGINS.finditer(image):
+        try:
+            btf = Btf(image[match.start() :])
+        except BrokenBtfError:
+            continue
+        pid, comm = btf.offset("task_struct", "pid"), btf.offset("task_struct", "comm")
+        if pid is not None and comm is not None:
+            return pid, comm
+    raise NotMeasuredError(
+        f"the tasks of {name} have no names: the kernel does not describe its types",
+        "Build it with CONFIG_DEBUG_INFO_BTF=y.",
+    )

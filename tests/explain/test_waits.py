@@ -1,0 +1,68 @@
+"""The tasks that slow wake-ups waited for, from the plug-in's lines and what the program told of its wake-ups."""
+
+from __future__ import annotations
+
+import pytest
+
+from kduel.explain.waits import BrokenSwitchesError, Switches, Waits, WaitsExplanation, as_svg, as_text, find_waits
+
+LINES = """\
+50000 0 81 program
+100000 0 71 hog 1
+100000 1 0 swapper/1
+500000 clock
+900000 0 72 hog 2
+1500000 1 71 hog 1
+2000000 0 73 kworker/0:1 x
+2100000 0 72 hog 2
+3000000 0 81 worker 1
+3200000 0 72 hog 2
+"""
+"""Of two CPUs, whose programs read 7,000,000 ns at 500,000 instructions."""
+TOLD = [("plain", 7_000_000, [(81, 7_300_000, 9_550_000)])]
+"""Woken at 800,000, its first instruction at 3,050,000."""
+
+
+def explained(told: list[tuple[str, int, list[tuple[int, int, int]]]], lines: str = LINES) -> WaitsExplanation:
+    waits = find_waits(Switches(lines), told, 40_000)
+    kernel = Waits(contender="b", release="6.12", qemu="7.2.22", cpus=2, resolution=40_000, waits=waits)
+    return WaitsExplanation("wakeup", [kernel])
+
+
+def test_the_time_from_the_wake_up_to_the_run_is_some_tasks() -> None:
+    (wait,) = explained(TOLD).kernels[0].waits
+    assert (wait.worker, wait.cpu, wait.waited) == ("worker 1", 0, 2_250_000)
+    assert wait.by_task() == [
+        ("hog 2", 2_000_000, 2, 1_100_000),
+        ("hog 1", 100_000, 1, 100_000),
+        ("kworker/0:1 x", 100_000, 1, 100_000),
+    ]
+    other = [(run.title, run.begin, run.end) for run in wait.runs if run.cpu == 1]
+    assert other == [("nothing (it polled)", 0, 700_000), ("hog 1", 700_000, 2_250_000)]
+
+
+def test_the_page_and_the_picture_have_the_tasks() -> None:
+    found = explained(TOLD)
+    text = as_text(found)
+    assert "worker 1 ran 2,250 us after it was woken, on CPU 0:" in text
+    assert "2,000  us  hog 2 (2 runs, the longest 1,100 us)" in text
+    picture = as_svg(found)
+    assert picture.count("<title>hog 2: ") == 2 and "<title>hog 1: 1,550 us</title>" in picture
+    assert "swapper" not in picture and "CPU 1</text>" in picture
+    assert "No worker slept" in as_text(explained([("plain", 7_000_000, [])]))
+
+
+@pytest.mark.parametrize(
+    ("told", "lines", "why"),
+    [
+        ([*TOLD, *TOLD], LINES, "read 1 times under 2 conditions"),
+        ([("plain", 7_000_000, [(81, 7_300_000, 9_450_000)])], LINES, "no CPU had it then"),
+        ([("plain", 7_000_000, [(99, 7_300_000, 9_550_000)])], LINES, "task 99 says that it ran"),
+        (TOLD, LINES + "3300000 1 unreadable\n", "'3300000 1 unreadable' is no switch"),
+    ],
+)
+def test_what_does_not_match_is_refused(
+    told: list[tuple[str, int, list[tuple[int, int, int]]]], lines: str, why: str
+) -> None:
+    with pytest.raises(BrokenSwitchesError, match=why):
+        explained(told, lines)
