@@ -35,7 +35,7 @@ from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.withhold import withhold
 from kduel.judge.verdict.wording import verdict_text
 from kduel.report import report_format
-from kduel.report.site.content import pages
+from kduel.report.site.content import STRIP_MEANS, pages
 from kduel.report.text import show_closing
 from kduel.report.versions import parts_of
 from kduel.store.merged import merge
@@ -96,7 +96,8 @@ def site_of(results: Results, place: Path) -> str:
         rows = [str(row) for row in connection.execute("SELECT * FROM headline")]
     for page in pages(path, {}):
         for section in page.sections:
-            rows += [f"# {page.title}, {section.heading}", *section.sentences, *map(repr, section.charts)]
+            sentences = [one.replace(STRIP_MEANS, "") for one in section.sentences]
+            rows += [f"# {page.title}, {section.heading}", *sentences, *map(repr, section.charts)]
             if section.table:
                 rows += [f"{cells[0].text}: {cells[1:]}" for cells in section.table.rows]
     return "\n".join(rows)
@@ -209,6 +210,7 @@ BLOCKS = frozenset(
     ("p", "li", "tr", "h1", "h2", "h3", "caption", "summary", "figcaption", "text", "title", "testcase", "suite")
 )
 SCOPES = frozenset(("section", "article", "details", "table", "div", "body", "main", "aside", "svg"))
+MARK = "mark within a row"
 TITLES = frozenset(("h1", "h2", "h3", "caption", "summary"))
 
 
@@ -248,18 +250,27 @@ class Outline(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in VOID:
             return
+        if tag == "svg" and (dict(attrs).get("class") or "").startswith("interval"):
+            # A mark within a row, which is read as one.
+            tag = MARK
         if tag in BLOCKS | SCOPES:
             self.flush()
         if tag in SCOPES:
             self.scopes.append([])
         self.stack.append(tag)
-        self.words += [value or "" for name, value in attrs if name in ("class", "aria-label", "title", "fill")]
+        self.words += [
+            value or ""
+            for name, value in attrs
+            if name in ("class", "aria-label", "title", "fill") and value != "term"
+        ]
 
     def handle_data(self, data: str) -> None:
         if not {"script", "style"} & set(self.stack):
             self.words.append(data)
 
     def handle_endtag(self, tag: str) -> None:
+        if tag == "svg" and next((one for one in reversed(self.stack) if one in ("svg", MARK)), "") == MARK:
+            tag = MARK
         if tag not in self.stack:
             return
         while self.stack:

@@ -108,7 +108,11 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
             ),
             *with_aspect(
                 "scheduling",
-                *([Metric("requests-per-second", "1/s", "higher", RATE, "mean")] if parameters.messengers else ()),
+                *(
+                    [Metric("requests-per-second", "1/s", "higher", RATE, "mean", derived="requests / time")]
+                    if parameters.messengers
+                    else ()
+                ),
             ),
             *with_aspect(
                 "request-latency",

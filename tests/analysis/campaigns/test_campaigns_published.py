@@ -233,7 +233,7 @@ def test_a_claim_about_nothing_is_refused(found: list[Column], change: dict[str,
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_confounds_stand_before_any_result(desktop: Path, form: str) -> None:
-    arguments = [str(desktop), "-f", form, "--claims", str(PUBLISHED / "desktop-claims.toml")]
+    arguments = [str(desktop), "-f", form, "--full", "--claims", str(PUBLISHED / "desktop-claims.toml")]
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     places = [done.output.index(text) for text in ("What differs between the columns", "Results", "Claims, and what")]
