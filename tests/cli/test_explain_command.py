@@ -43,7 +43,7 @@ def test_a_function_that_is_not_executed_is_refused_before_another_trial_is_made
         made.append(disassemble)
         return []
 
-    ready = SimpleNamespace(study=SimpleNamespace(steps=[SimpleNamespace(label="pipe")]))
+    ready = SimpleNamespace(study=SimpleNamespace(steps=[SimpleNamespace(label="pipe")], machine_settings={}))
     chosen = SimpleNamespace(ready=ready, names=("a", "b"), seed=0, check=lambda *_: None)
     rows = [SimpleNamespace(function="pipe_write")]
     monkeypatch.setattr("kduel.run.exact.subject.find_subject", lambda *_, **__: chosen)
@@ -69,7 +69,12 @@ def test_what_cannot_be_kept_in_the_run_is_shown_nevertheless(
     monkeypatch.setattr("kduel.run.exact.subject.write_whole", write_whole)
     subject = Subject(ready=cast("Ready", None), names=("a", "b"), run=cast("RunDir", SimpleNamespace(path=tmp_path)))
     chosen = SimpleNamespace(
-        ready=None, names=("a", "b"), seed=0, check=lambda *_: None, keep=subject.keep, blocks=lambda _: 3
+        ready=SimpleNamespace(study=SimpleNamespace(machine_settings={})),
+        names=("a", "b"),
+        seed=0,
+        check=lambda *_: None,
+        keep=subject.keep,
+        blocks=lambda _: 3,
     )
     found = Explanation(benchmark="pipe", baseline="a", contender="b", operations=1, rows=[])
     monkeypatch.setattr("kduel.run.exact.subject.find_subject", lambda *_, **__: chosen)
