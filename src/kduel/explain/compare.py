@@ -129,19 +129,18 @@ def explain_difference(benchmark: str, names: tuple[str, str], profiles: tuple[P
         raise ValueError(f"{one.operations} operations against {other.operations}")
     renamed = find_renamed(one, other)
     was = {name: old for old, name in renamed.items()}
-    before = translate(one.stacks, renamed)
+    one = structs.replace(one, stacks=translate(one.stacks, renamed))
     functions = one.functions(), other.functions()
     rows = [
         Row(
             context=context,
             function=function,
-            baseline=functions[0].get((context, was.get(function, function)), 0),
+            baseline=functions[0].get((context, function), 0),
             contender=functions[1].get((context, function), 0),
             only="" if function in was else _only_in(function, one, other),
             was=was.get(function, ""),
         )
-        for context, function in {(context, renamed.get(name, name)) for context, name in functions[0]}
-        | functions[1].keys()
+        for context, function in functions[0].keys() | functions[1].keys()
     ]
     rows.sort(key=lambda row: (-abs(row.difference), -row.contender, row.context, row.function))
     return Explanation(
@@ -151,10 +150,10 @@ def explain_difference(benchmark: str, names: tuple[str, str], profiles: tuple[P
         operations=one.operations,
         rows=rows,
         stacks={
-            _join_stack(stack): (before.get(stack, 0), other.stacks.get(stack, 0))
-            for stack in sorted(before.keys() | other.stacks.keys())
+            _join_stack(stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
+            for stack in sorted(one.stacks.keys() | other.stacks.keys())
         },
-        moved=find_moved(one, other, renamed),
+        moved=find_moved(one, other),
     )
 
 

@@ -111,10 +111,10 @@ def translate(stacks: Mapping[Stack, int], renamed: Mapping[str, str]) -> dict[S
     return dict(found)
 
 
-def find_moved(one: Profile, other: Profile, renamed: Mapping[str, str]) -> list[MovedCall]:
-    """Functions that other callers call, the largest first. Both kernels have both callers; one that was only put
+def find_moved(one: Profile, other: Profile) -> list[MovedCall]:
+    """Functions that other callers call, the largest first; the baseline's chains have the contender's names. Both kernels have both callers; one that was only put
     between, or taken out of the chain, moves nothing: so it is where a compiler inlines another function."""
-    before, after = Calls.from_stacks(translate(one.stacks, renamed)), Calls.from_stacks(other.stacks)
+    before, after = Calls.from_stacks(one.stacks), Calls.from_stacks(other.stacks)
     found = []
     for name in before.callers.keys() & after.callers.keys():
         gone = (before.callers[name].keys() - after.callers[name].keys() - after.above[name]) & other.known
