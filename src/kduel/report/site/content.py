@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +77,21 @@ def heads(*words: str, numbers: int = 0) -> list[Cell]:
 def pages(index: Path, reports: dict[str, str]) -> list[Page]:
     """Every page. `reports` has the address of a run's own page, by the run's path. Raises InputError."""
     history = indexed_history(index, attributed=False)
-    runs, pairs = rows_of(index, RUNS), rows_of(index, "pairs")
+    runs = rows_of(index, RUNS)
+    verdicts = {
+        (baseline := row["baseline"], contender := row["contender"]): rows_of(
+            index, PAIR.format(quote_sql(baseline), quote_sql(contender))
+        )
+        for row in rows_of(index, "pairs")
+    }
     benchmarks = [
         row["benchmark"] for row in rows_of(index, "SELECT DISTINCT benchmark FROM verdict ORDER BY benchmark")
     ]
     return [
-        overview(index, runs, pairs, benchmarks, history, reports),
+        overview(index, runs, verdicts, benchmarks, history, reports),
         matrix(index),
         machines(index),
-        *(pair(index, row["baseline"], row["contender"], reports) for row in pairs),
+        *(pair(*names, rows, reports) for names, rows in verdicts.items()),
         *(benchmark(name, history) for name in benchmarks),
     ]
 
@@ -93,26 +99,18 @@ def pages(index: Path, reports: dict[str, str]) -> list[Page]:
 def overview(
     index: Path,
     runs: list[dict[str, Any]],
-    pairs: list[dict[str, Any]],
+    verdicts: dict[tuple[str, str], list[dict[str, Any]]],
     benchmarks: list[str],
     history: MetricHistory,
     reports: dict[str, str],
 ) -> Page:
     """All runs, with the ways to all other pages."""
     skipped = rows_of(index, "skipped")
-    verdicts = {
-        (row["baseline"], row["contender"]): rows_of(
-            index, PAIR.format(quote_sql(row["baseline"]), quote_sql(row["contender"]))
-        )
-        for row in pairs
-    }
-    by_run: dict[str, list[dict[str, Any]]] = {}
-    for row in itertools.chain(*verdicts.values()):
-        by_run.setdefault(row["path"], []).append(row)
+    of_run = by_run(itertools.chain(*verdicts.values()))
     sections = [
         Section(
             heading="Pairs of contenders",
-            sentences=[STRIP_MEANS] if pairs else ["No run has a primary metric: there is no verdict to list."],
+            sentences=[STRIP_MEANS] if verdicts else ["No run has a primary metric: there is no verdict to list."],
             table=table(
                 ["contender", "against", Cell("runs", number=True), "run by run, oldest first", "the latest run"],
                 [
@@ -147,7 +145,7 @@ def overview(
                         Cell(row["machine"]),
                         Cell(row["measured"].replace("T", " ")),
                         *(tally(row[key]) for key in ("blocks", "trials", "void")),
-                        Cell(counted_words(by_run.get(row["path"], []))),
+                        Cell(counted_words(of_run.get(row["path"], []))),
                     ]
                     for row in runs
                 ],
@@ -169,11 +167,8 @@ STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ differen
 
 def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ...]:
     """A mark for each run of a pair, the oldest first. `rows` are its verdicts, the newest first."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        runs.setdefault(row["path"], []).append(row)
     marks = []
-    for path, mine in runs.items():
+    for path, mine in by_run(rows).items():
         tones = {TONES.get(row["verdict"], "neutral") for row in mine if row["verdict"] != NOT_JUDGED}
         sign, tone = next(
             (sign, tone)
@@ -191,6 +186,14 @@ def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ..
         about = f"{mine[0]['measured'][:10]} {path}: {counted_words(mine)}"
         marks.append(Mark(sign=sign, tone=tone, about=about, link=reports.get(path, "")))
     return tuple(reversed(marks[:MOST_MARKS]))
+
+
+def by_run(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Verdicts by the run's path, runs in the order of their first row."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["path"], []).append(row)
+    return found
 
 
 def counted_words(rows: list[dict[str, Any]]) -> str:
@@ -237,9 +240,8 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
     )
 
 
-def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) -> Page:
+def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dict[str, str]) -> Page:
     """Every verdict of one contender against one baseline, the newest first."""
-    rows = rows_of(index, PAIR.format(quote_sql(baseline), quote_sql(contender)))
     cells = [
         [
             Cell(row["measured"].replace("T", " ")),
