@@ -53,10 +53,9 @@ class Scheduling:
             return None, None
         known = False
         for thread in threads:
-            words = _read(self.tasks / str(thread) / "schedstat").split()
-            if len(words) == 3:
+            if (times := self._times(thread)) is not None:
                 known = True
-                self._threads[thread] = ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9)
+                self._threads[thread] = times
         if not known:
             return None, None
         vcpus = [times for thread, times in self._threads.items() if thread in self.vcpus]
@@ -65,8 +64,12 @@ class Scheduling:
 
     def vcpu_seconds(self) -> float:
         """Seconds that the guest's CPUs ran so far, exact while they stand; 0 where the host does not report it."""
-        words = (_read(self.tasks / str(thread) / "schedstat").split() for thread in self.vcpus)
-        return sum(int(each[0]) for each in words if len(each) == 3) / 1e9
+        return sum(times.run for thread in self.vcpus if (times := self._times(thread)) is not None)
+
+    def _times(self, thread: int) -> ThreadTimes | None:
+        """Times of a thread so far; None where the host does not report them, or it has ended."""
+        words = _read(self.tasks / str(thread) / "schedstat").split()
+        return ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
 
     def kept_waiting(self, passed: float) -> float:
         """Seconds, of the `passed` since QEMU began, those in which the guest could not go on because the host gave QEMU no CPU:

@@ -16,6 +16,7 @@ from kduel.core.errors import InputError
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 FIXED = ("other", "batch", "idle", "ext")
 FAIR = ("other", "batch", "ext")
+REALTIME = ("fifo", "rr", "deadline")
 REALTIME_SHARE = 0.95
 """Share of all CPUs that the kernel gives to real-time and deadline tasks by default (sched_rt_runtime_us)."""
 WORDS = (
@@ -72,7 +73,7 @@ def parse_policy(text: str) -> Policy:
 
 def is_realtime(text: str) -> bool:
     """True if tasks of a policy run before all ordinary ones, until they sleep; the policy is known to be valid."""
-    return bool(text) and parse_policy(text).kind in ("fifo", "rr", "deadline")
+    return bool(text) and parse_policy(text).kind in REALTIME
 
 
 def _word(text: str, word: str) -> dict[str, str | int]:
@@ -88,7 +89,7 @@ def _word(text: str, word: str) -> dict[str, str | int]:
     }
     if name not in readers or not value:
         raise policy_error(text, f"{word!r} is not known")
-    if name in ("fifo", "rr", "deadline"):
+    if name in REALTIME:
         return {"kind": name, **readers[name](text, value)}
     return readers[name](text, value)
 

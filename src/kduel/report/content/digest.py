@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -239,6 +239,13 @@ def bounds(delta: float | None) -> str:
 def largest_first(metric: MetricResult) -> tuple[int, float]:
     """Sort key: those that matter before those too small to, then by size."""
     return int(metric.below_delta), -abs(relative_pct(metric) or 0.0)
+
+
+def largest_of(metrics: Sequence[MetricResult], most: int) -> list[MetricResult]:
+    """At most so many metrics, in their order: those that show a difference first, then by size."""
+    ordered = sorted(metrics, key=lambda one: (not shows_difference(one), largest_first(one)))
+    kept = set(map(id, ordered[:most]))
+    return [one for one in metrics if id(one) in kept]
 
 
 def foremost(different: list[MetricResult]) -> list[MetricResult]:

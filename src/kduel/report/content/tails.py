@@ -67,7 +67,7 @@ def quantile_lines(tail: TailResult) -> list[str]:
             need = f"; it takes {FEWEST_BOOTS} boots" if tail.boots < FEWEST_BOOTS else ""
             lines.append(f"{share}: not estimable from {tail.samples:,} measurements in {tail.boots} boots{need}")
             break
-        # By simulation: docs/tails.md.
+        # By simulation: docs/evidence/tails.md.
         missing = f"; a mode in up to {unseen(tail)} of boots may be missing" if one.share >= FEW_SLOW else ""
         lines.append(f"{share}: {amount(one.value)} {tail.unit} ({amount(one.low)} to {amount(one.high)}{missing})")
     if tail.largest is not None:

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from kduel.core.format import plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.judge.verdict.headline import shows_difference
 from kduel.report.content.answer import change_size, operation_words
-from kduel.report.content.digest import ContenderSummary, Digest, largest_first, sign_of
+from kduel.report.content.digest import ContenderSummary, Digest, largest_first, largest_of, sign_of
 from kduel.report.content.overview import TOO_EARLY, too_early
 from kduel.report.plots.effects import tone
 from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
@@ -119,14 +118,9 @@ def drawn_metrics(comparison: ContenderSummary) -> list[MetricResult]:
 def foremost_rows(metrics: Sequence[MetricResult], most: int) -> list[MetricResult]:
     """At most so many: gains, the largest first, then losses, then what differs without a better side, is the same, is open; of more
     than `most` the largest of each kind that shows a difference."""
-    rank = {id(metric): place for place, metric in enumerate(sorted(metrics, key=importance))}
-    kept = [metric for metric in metrics if rank[id(metric)] < most]
-    return sorted(kept, key=lambda metric: (ORDER.index(picture_tone(metric)), *largest_first(metric)))
-
-
-def importance(metric: MetricResult) -> tuple[bool, int, float]:
-    """Sort key: what shows a difference first, by size."""
-    return not shows_difference(metric), *largest_first(metric)
+    return sorted(
+        largest_of(metrics, most), key=lambda metric: (ORDER.index(picture_tone(metric)), *largest_first(metric))
+    )
 
 
 def picture_tone(metric: MetricResult) -> str:

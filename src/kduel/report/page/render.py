@@ -17,7 +17,7 @@ from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.answer import operation_words
 from kduel.report.content.code_spans import split_code
-from kduel.report.content.digest import SIGNS, largest_first, side_words, sign_of, unit_and_side
+from kduel.report.content.digest import SIGNS, largest_of, side_words, sign_of, unit_and_side
 from kduel.report.content.notes import key
 from kduel.report.content.overview import TOO_EARLY, left_out, too_early
 from kduel.report.plots import effects as plots
@@ -100,8 +100,6 @@ def mark_code(text: str) -> Markup:
 def foremost_rows(metrics: list[MetricResult]) -> tuple[list[MetricResult], list[MetricResult]]:
     """Metrics that a table shows, and those that are folded: of too many the largest differences are shown."""
     most = MOST_ROWS if any(map(shows_difference, metrics)) else MOST_OPEN_ROWS
-    if len(metrics) <= most:
-        return metrics, []
-    ordered = sorted(metrics, key=lambda one: (not shows_difference(one), largest_first(one)))
-    kept = set(map(id, ordered[:most]))
-    return [one for one in metrics if id(one) in kept], [one for one in metrics if id(one) not in kept]
+    shown = largest_of(metrics, most)
+    kept = set(map(id, shown))
+    return shown, [one for one in metrics if id(one) not in kept]
