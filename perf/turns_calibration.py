@@ -1,4 +1,4 @@
-"""The rule on simulated turns: the tables of docs/turns.md.
+"""The rule on simulated turns: the tables of docs/evidence/turns.md.
 
     .venv/bin/python perf/turns_calibration.py [--runs 4000] [--write]
 
@@ -440,4 +440,4 @@ PARTS: dict[str, Callable[[int], Any]] = {
 if __name__ == "__main__":
     logs = np.log([0.9, 1.0, 1.2, 1.1])
     assert np.isclose(reduced(logs, "better-half"), np.log(reduce_slices([0.9, 1.0, 1.2, 1.1], RATE, "better-half")))
-    main(PARTS, __doc__, runs=4000, document=Path(__file__).parents[1] / "docs/turns.md")
+    main(PARTS, __doc__, runs=4000, document=Path(__file__).parents[1] / "docs/evidence/turns.md")

@@ -21,6 +21,8 @@ from kduel.core.cache import cache_root
 
 # labgrid's gRPC has handlers of fork, which abort in a child of a process where its threads are at work.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# A guest with 18 times the weight of others starves the daemons, and the guests, of the tests beside it.
+os.environ.setdefault("KDUEL_PRIORITY", "normal")
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that; several tests
 # interrupt a child and see what it leaves.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -417,7 +417,8 @@ def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
             assert [check.weight for check in doctor.kvm(Path("/"))] == weights
 
 
-def test_the_host_is_recorded_and_qemu_has_weight(tmp_path):
+def test_the_host_is_recorded_and_qemu_has_weight(tmp_path, monkeypatch):
+    monkeypatch.delenv(priority.CHOICE)
     # On a busy host a guest that switches itself off is gone before it is looked at.
     said = tiny.say(b"kduel: step 01-a\nworking\nkduel: step 01-a ended\n") + tiny.SLEEP_FOR_EVER
     with priority_free() as groups:

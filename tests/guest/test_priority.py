@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from kduel.core.errors import InputError
 from kduel.guest import priority
+
+
+@pytest.fixture(autouse=True)
+def with_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a user's machine; tests/conftest.py switches it off for all others."""
+    monkeypatch.delenv(priority.CHOICE)
 
 
 @pytest.fixture
@@ -76,6 +83,16 @@ def test_nothing_is_claimed_that_was_not_got(tmp_path: Path, sleeper: int, monke
     monkeypatch.setattr("kduel.guest.priority.os.setpriority", refuse)
     with priority.raise_priority(sleeper, tmp_path) as got:
         assert got == []
+
+
+def test_the_environment_switches_it_off(tmp_path: Path, sleeper: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(tmp_path, sleeper, cgroup="1:cpu:/\n0::/\n")
+    monkeypatch.setenv(priority.CHOICE, "normal")
+    with priority.raise_priority(sleeper, tmp_path) as got:
+        assert got == [] and words(tmp_path, sleeper) == "/autogroup-7 nice 0\n"
+    monkeypatch.setenv(priority.CHOICE, "low")
+    with pytest.raises(InputError, match="KDUEL_PRIORITY is 'low'"), priority.raise_priority(sleeper, tmp_path):
+        pass
 
 
 def test_this_host_gives_what_it_says(sleeper: int) -> None:
