@@ -26,12 +26,13 @@ def with_contenders(text: str, kernel: str) -> str:
     return text + contender_tables([kernel, kernel], numbered=True)
 
 
-def run(text: str, path: Path, seconds: float | None = None) -> int:
+def run(text: str, path: Path, seconds: float | None = None, seed: int = 1) -> int:
     """Run a study in `path`, its file beside it, or go on with it; the exit status of `kduel run`, which is interrupted after
     so many seconds."""
     study = path.with_suffix(".toml")
     study.write_text(text)
-    command = [sys.executable, "-P", "-m", "kduel", "run", "--quiet", str(study), "--out", str(path), "--seed", "1"]
+    options = ["--quiet", "--out", str(path), "--seed", str(seed)]
+    command = [sys.executable, "-P", "-m", "kduel", "run", str(study), *options]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1] / "src")}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
         try:

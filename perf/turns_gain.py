@@ -33,21 +33,20 @@ from kduel.study.file import parse_study, suite_text
 from kduel.study.load import assemble
 
 
-def get_ready(kernel: str, turns: Turns, blocks: int, cache: Cache) -> Ready:
-    """The suite `quick` with the kernel under two names, in so many blocks."""
-    text = with_contenders(suite_text("quick"), kernel)
+def get_ready(text: str, turns: Turns, blocks: int, cache: Cache) -> Ready:
+    """A study with contenders, in so many blocks."""
     study = assemble(
-        parse_study(text, "quick"), text, "quick", machine="qemu:accel=tcg", fixed_blocks=blocks, turns=turns
+        parse_study(text, "study"), text, "study", machine="qemu:accel=tcg", fixed_blocks=blocks, turns=turns
     )
     return make_ready(study, cache=cache, progress=Progress())
 
 
-def measure(kernel: str, turns: int, kind: str, blocks: int, out: Path) -> list[RunDir]:
-    """The two runs, one boot after the other and in turns; the blocks of both alternate."""
+def measure(text: str, turns: int, kind: str, blocks: int, out: Path) -> list[RunDir]:
+    """The two runs of a study, one boot after the other and in turns; the blocks of both alternate."""
     both = []
     for mode in ("off", turns):
-        ready = get_ready(kernel, mode, blocks, Cache())
-        both.append((ready, open_run(ready, out / f"{kind}-{mode}", origin="quick", seed=1)))
+        ready = get_ready(text, mode, blocks, Cache())
+        both.append((ready, open_run(ready, out / f"{kind}-{mode}", origin="study", seed=1)))
     for block in range(1, blocks + 1):
         for ready, run in both[:: 1 if block % 2 else -1]:
             with run.at_work(), load(kind):
@@ -99,7 +98,8 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "turns-gain")
     given = parser.parse_args()
-    show(*measure(given.kernel, given.turns, given.load, given.blocks, given.out), given.turns)
+    text = with_contenders(suite_text("quick"), given.kernel)
+    show(*measure(text, given.turns, given.load, given.blocks, given.out), given.turns)
 
 
 if __name__ == "__main__":

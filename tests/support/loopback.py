@@ -69,6 +69,11 @@ class Cluster:
     def log(self, name: str) -> str:
         return (self.directory / "log" / f"{name}.log").read_text(errors="replace")
 
+    def logs(self) -> str:
+        """The ends of all logs, for a test that fails."""
+        files = sorted((self.directory / "log").glob("*.log"))
+        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-4000:]}" for file in files)
+
 
 @contextmanager
 def started(nodes: int, furnish: Callable[[Path], None] = lambda _: None) -> Iterator[Cluster]:
