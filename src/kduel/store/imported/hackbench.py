@@ -27,7 +27,7 @@ class Hackbench(PrintedFormat):
     summary = "what hackbench prints (>>FILE), a trial being one call"
 
     def recognises(self, head: str) -> bool:
-        return bool(HEAD.match(head.replace("\r\n", "\n")))
+        return bool(HEAD.match(head))
 
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         for line, text in pieces(text_lines(path), lambda text: text.startswith(BEGIN)):

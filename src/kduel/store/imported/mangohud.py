@@ -85,7 +85,8 @@ def read_frames(path: Path) -> list[float]:
             times.append(number(path, line, facts["frametime"]))
             if times[-1] <= 0 or rates[-1] <= 0:
                 raise InputError(f"{location_text(path, line)}: a frame that took no time", "Leave this line out.")
-            elapsed += [number(path, line, facts["elapsed"])] * ("elapsed" in facts)
+            if "elapsed" in facts:
+                elapsed.append(number(path, line, facts["elapsed"]))
     if not times:
         raise InputError(f"{path.name} has no frames", "Log at least one frame.")
     product = median(rate * time for rate, time in zip(rates, times, strict=True))

@@ -10,7 +10,7 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, text_lines
+from kduel.store.imported.support.foreign import MOST_BEFORE, ForeignFormat, ForeignRow, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 VALUE = r"\d+(?:\.\d+)?|<not supported>|<not counted>"
@@ -40,18 +40,16 @@ class PerfStat(ForeignFormat):
     summary = "perf stat -j or -x (such as -x ';' -o FILE --append), a trial being one call of perf"
 
     def recognises(self, head: str) -> bool:
-        return any(
-            LINE.fullmatch(line.strip(" "))
-            or OTHERWISE.fullmatch(line)
-            or (JSON.fullmatch(line) and '"event" : ' in line)
-            for line in head.splitlines()[:20]
-        )
+        return any(map(of_perf, head.splitlines()[:20]))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         seen: dict[str, int] = {}
         uncounted: dict[str, str] = {}
         means = False
-        for line, text in text_lines(path):
+        lines = list(text_lines(path))
+        # A prompt or a warning may come before the first line.
+        first = next((place for place, (_, text) in enumerate(lines[: MOST_BEFORE + 1]) if of_perf(text)), 0)
+        for line, text in lines[first:]:
             if not text.strip() or text.startswith("#"):
                 continue
             # A line of a derived metric alone has empty fields before it.
@@ -91,6 +89,15 @@ class PerfStat(ForeignFormat):
                 f"{path.name}: the spread within each call (-r); its mean is one value. "
                 "For more values call perf several times with -o FILE --append."
             )
+
+
+def of_perf(text: str) -> bool:
+    """True for a line that perf stat writes."""
+    return bool(
+        LINE.fullmatch(text.strip(" "))
+        or OTHERWISE.fullmatch(text)
+        or (JSON.fullmatch(text) and '"event" : ' in text)
+    )
 
 
 def fields_of(text: str) -> dict[str, str | None] | None:

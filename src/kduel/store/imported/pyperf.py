@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, read_json
 
 UNITS = {"second": "s", "byte": "B", "integer": "count"}
 VOLATILE = {"date", "duration", "uptime", "load_avg_1min", "runnable_threads", "boot_time", "mem_max_rss", "name"}
@@ -50,10 +50,10 @@ class Pyperf(ForeignFormat):
         document = read_json(path, PyperfDocument, "pyperf")
         for index, benchmark in enumerate(document.benchmarks, 1):
             metadata = document.metadata | benchmark.metadata
-            name = str(metadata.get("name") or file_stem(path))
+            name = str(metadata.get("name") or "")
             given = str(metadata.get("unit", "second"))
             metric = {"second": "time", "byte": "memory"}.get(given, "value")
-            place = f"benchmark {index} ({name[:80]})"
+            place = f"benchmark {index}" + f" ({name[:80]})" * bool(name)
             trials = [run.values for run in benchmark.runs if run.values]
             if not trials:
                 raise InputError(

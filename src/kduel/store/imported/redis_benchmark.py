@@ -37,11 +37,10 @@ class RedisBenchmark(ForeignFormat):
         for line, text in text_lines(path):
             if text == HEADING:
                 trial += 1
-                continue
-            if not text.strip():
+            if text == HEADING or not text or not trial:
                 continue
             cells = text.split('","')
-            if len(cells) != 8 or not (text.startswith('"') and text.endswith('"')) or not trial:
+            if len(cells) != 8 or not (text.startswith('"') and text.endswith('"')):
                 raise InputError(
                     f"{location_text(path, line)}: {text[:60]!r} is not a test with its seven figures",
                     "Keep what redis-benchmark --csv prints, without the lines of other programs.",

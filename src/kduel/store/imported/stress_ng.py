@@ -25,7 +25,9 @@ class StressNg(PrintedFormat):
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         for line, text in pieces(text_lines(path), lambda text: text == "---"):
             try:
-                found = read_stressors(text, "the report")
+                # A prompt may come behind the last report.
+                report, end, _ = text.partition("\n...\n")
+                found = read_stressors(report + end, "the report")
             except ParseError as error:
                 raise InputError(
                     f"{location_text(path, line)}: {error}", "Remove this report from the file, or measure again."

@@ -14,7 +14,7 @@ from typing import IO, get_args
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Role
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
+from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, location_text
 from kduel.store.imported.support.names import is_size, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
@@ -162,7 +162,7 @@ def check_end(path: Path, where: int | str) -> None:
 
 
 def lines(path: Path, stream: IO[str]) -> Iterator[str]:
-    """The lines, each bounded. Raises InputError for one that is too long or not UTF-8."""
+    """The lines, each bounded, without what colours it as a whole. Raises InputError for one that is too long or not UTF-8."""
     number = 0
     while True:
         number += 1
@@ -185,7 +185,7 @@ def lines(path: Path, stream: IO[str]) -> Iterator[str]:
             raise InputError(
                 f"{location_text(path, number)} holds a NUL character", "Save the file as text, in UTF-8."
             )
-        yield line
+        yield re.sub(rf"^(?:{ESCAPES})+|(?:{ESCAPES})+(?=\r?\n?$)", "", line) if "\x1b" in line else line
 
 
 def undecodable_line(path: Path) -> int:

@@ -8,7 +8,7 @@ from itertools import count, pairwise
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
 from kduel.store.imported.support.names import is_size, statistic
 from kduel.store.imported.values_csv import NUMBER, SIDES, check_end, number, records, separator, without_quote
 
@@ -106,8 +106,8 @@ class Wide(ForeignFormat):
                 else:
                     arm, metric = name, facts.get("metric", "value")
                     unit, better = facts.get("unit", ""), facts.get("better", "none")
-                benchmark = facts.get("benchmark", file_stem(path))
-                if not (arm and metric and benchmark):
+                benchmark = facts.get("benchmark", "")
+                if not (arm and metric and (benchmark or "benchmark" not in facts)):
                     raise InputError(
                         f"{location_text(path, line)}: a contender, benchmark or metric has no name", "Name it."
                     )

@@ -28,6 +28,8 @@ MOST_BEFORE = 5
 JSON_BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:[\]\[{\"\d-]|\Z))")
 """Where JSON begins, which the prompt `[root@host ~]#` does not."""
 
+ESCAPES = r"\x1b\[\??[0-9;]*[mKhl]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)"
+
 Typed = TypeVar("Typed")
 
 
@@ -166,8 +168,13 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def without_colour(text: str) -> str:
-    """Text without the sequences that colour it on a terminal (ECMA-48, SGR)."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text) if "\x1b" in text else text
+    """Text without the sequences that colour it on a terminal, and those of shells: modes, the window's title (ECMA-48)."""
+    return re.sub(ESCAPES, "", text) if "\x1b" in text else text
+
+
+def plain_lines(text: str) -> list[str]:
+    """The lines, without colours, blanks at their ends and what Windows ends lines with."""
+    return [line.strip("\r").rstrip(" ") for line in without_colour(text).split("\n")]
 
 
 def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
@@ -175,7 +182,7 @@ def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
     holds a number, which may be cut: unless it is as `whole`, a regular expression of a line that is seen to be complete."""
     data = read_bounded(path)
     try:
-        lines = without_colour(data.decode("utf-8-sig")).split("\n")
+        lines = plain_lines(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(
             f"{location_text(path, count_newlines(data, error.start) + 1)}: a byte that is not UTF-8",
@@ -189,7 +196,7 @@ def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
         )
     if last:
         lines.append(last)
-    return enumerate((line.rstrip("\r") for line in lines), 1)
+    return enumerate(lines, 1)
 
 
 def check_complete(path: Path, where: int | str, complete: bool, sign: str) -> None:
@@ -223,12 +230,15 @@ def json_documents(path: Path, kind: type[Typed], program: str) -> Iterator[Type
     """Typed JSON documents that were appended to one file, each of which begins and ends with a brace in a line of its own. Keys may be
     there twice, as in what iperf3 3.12 writes. Raises as `read_json`, with the line counted from its document's."""
     data = json_only(read_bounded(path).removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n"))
-    for document in re.split(rb"(?<=\n\})\n(?=\{\n)", data):
+    for document in re.split(rb"(?<=\n\}) *\n(?=\{ *\n)", data):
         yield _decode(path, document, kind, program, unique=False)
 
 
 def json_only(data: bytes) -> bytes:
     """A file with JSON, with empty lines in place of at most five lines before it, so that lines keep their numbers."""
+    if b"\x1b" in data:
+        # JSON itself has no such character.
+        data = re.sub(ESCAPES.encode(), b"", data)
     lines = data.split(b"\n", MOST_BEFORE)
     rests = (b"\n".join(line[:HEAD] for line in lines[number:]) for number in range(len(lines)))
     first = next((number for number, rest in enumerate(rests) if JSON_BEGINS.match(rest)), 0)

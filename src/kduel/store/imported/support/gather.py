@@ -51,15 +51,16 @@ class Gathering:
         """By contender and benchmark, the largest trial that no file numbers."""
         self.count = 0
 
-    def add(self, path: Path, rows: Iterable[ForeignRow], calls: bool = False) -> None:
-        """One file's rows. Raises InputError for a row that contradicts another one, or is no finite number; with `calls`
+    def add(self, path: Path, rows: Iterable[ForeignRow], calls: bool = False, benchmark: str = "") -> None:
+        """One file's rows; `benchmark` is of those that name none. Raises InputError for a row that contradicts another one, or is no finite number; with `calls`
         also where one trial lacks a metric that another trial of the same benchmark has in this file."""
         before = self.count
         figures: dict[tuple[str, str], dict[int, set[str]]] = {}
         earlier = dict(self.repeated)
         for given in rows:
-            row, key = given, (given.contender, given.benchmark)
-            if not row.numbered:
+            row = given._replace(benchmark=given.benchmark or benchmark)
+            key = row.contender, row.benchmark
+            if not row.numbered or calls:
                 # Another file of the same contender has further trials.
                 row = row._replace(trial=row.trial + earlier.get(key, 0))
                 self.repeated[key] = max(self.repeated.get(key, 0), row.trial)

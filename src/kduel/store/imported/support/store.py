@@ -29,8 +29,8 @@ from kduel.store.imported.support.foreign import (
     ForeignFormat,
     beginning,
     file_stem,
+    plain_lines,
     read_bounded,
-    without_colour,
 )
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity, find_added
@@ -126,15 +126,15 @@ def bring_in(
         files=[],
     )
     with whole_directory(out) as fresh:
-        gathering = Gathering()
+        chosen: list[ForeignFormat] = []
         for number, source in enumerate(sources, 1):
-            chosen = the_format(source.path, format_name)
-            stored = keep_original(source.path, fresh, f"{number:02d}", chosen.name)
-            stored.contender = chosen.contender_of(source.path, source.contender, len(sources) == 1)
+            chosen.append(the_format(source.path, format_name))
+            stored = keep_original(source.path, fresh, f"{number:02d}", chosen[-1].name)
+            stored.contender = chosen[-1].contender_of(source.path, source.contender, len(sources) == 1)
+            check_alone(source, stored, chosen[-1], record.files, [one.contender for one in sources])
             record.files.append(stored)
-            # The copy is read: what is judged is what is kept, even where the original changes meanwhile.
-            copy = fresh / stored.stored
-            gathering.add(copy, chosen.rows(copy, stored.contender, record.skipped), chosen.calls)
+        # The copies are read: what is judged is what is kept, even where an original changes meanwhile.
+        gathering = gather(fresh, record.files, chosen, record.skipped)
         samples = gathering.samples(baseline, record.primary)
         record.skipped += gathering.left_out()
         if conditions is not None:
@@ -155,6 +155,38 @@ def bring_in(
     return record
 
 
+def check_alone(
+    source: Source, stored: StoredFile, chosen: ForeignFormat, before: list[StoredFile], given: list[str | None]
+) -> None:
+    """Raises InputError where an unnamed file would be further trials of another one, whose name it has by chance, or
+    where a contender's file is there twice."""
+    for one, name in zip(before, given, strict=False):
+        if stored.contender is None or one.contender != stored.contender:
+            continue
+        if source.contender is None and name is None and stored.contender == file_stem(source.path):
+            raise InputError(
+                f"two files are called {stored.contender!r}", "Name the contender of each: NAME=FILE NAME=FILE."
+            )
+        if one.sha256 == stored.sha256 and not chosen.general:
+            raise InputError(
+                f"{stored.name} has the same bytes as {one.name}, of the same contender {stored.contender!r}",
+                "Give each file once: what was measured once is one trial.",
+            )
+
+
+def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignFormat], skipped: list[str]) -> Gathering:
+    """The rows of all files. A benchmark that a file does not name is called as the file, unless each contender has one
+    file of its own."""
+    alone = len({stored.contender for stored in files}) == len(files)
+    stems = {file_stem(Path(stored.stored)) for stored in files}
+    gathering = Gathering()
+    for stored, chosen in zip(files, formats, strict=True):
+        path = run / stored.stored
+        benchmark = "table" if alone and len(stems) > 1 else file_stem(path)
+        gathering.add(path, chosen.rows(path, stored.contender, skipped), chosen.calls, benchmark)
+    return gathering
+
+
 def the_format(path: Path, name: str | None) -> ForeignFormat:
     """The requested format, or the one that the file's beginning shows. Raises InputError that lists what there
     is."""
@@ -166,7 +198,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
         return chosen
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
-    head = without_colour(data.decode("utf-8-sig", errors="replace"))
+    head = "\n".join(plain_lines(data.decode("utf-8-sig", errors="replace")))
     special = [one for one in formats.values() if not one.general]
     # A prompt or a warning may come before the output of a program that writes lines.
     rests = [head.split("\n", number)[-1] for number in range(1, MOST_BEFORE + 1)]
@@ -287,15 +319,14 @@ def examine(run: Path) -> Integrity:
 def read(run: Path) -> list[Samples]:
     """Every value of an imported run, read again from the original files, unpaired. Raises InputError."""
     record = record_of(run)
-    gathering = Gathering()
     formats = plugins("imported")
     for stored in record.files:
         if stored.format not in formats:
             raise InputError(
                 f"{run}: nothing installed reads the format {stored.format!r}", "Install what it was imported with."
             )
-        path = original(run, stored)
-        gathering.add(path, formats[stored.format].rows(path, stored.contender, []))
+        original(run, stored)
+    gathering = gather(run, record.files, [formats[stored.format] for stored in record.files], [])
     samples = gathering.samples(record.baseline, record.primary)
     if set(record.contenders) != set(samples[0].contenders):
         raise InputError(f"{run / 'import.json'} names other contenders than its files have", "Import them again.")
