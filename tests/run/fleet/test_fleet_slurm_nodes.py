@@ -121,7 +121,9 @@ def test_slurm_reboots_each_node_for_each_trial(kduel, start, node_study, cluste
         time.sleep(5)
         away.unlink()
         _, said = controller.communicate(timeout=1800)
-    assert controller.returncode == 0, "\n".join([said, *(str(one.get("void")) for one in records(run)), cluster.logs()])
+    assert controller.returncode == 0, "\n".join(
+        [said, *(str(one.get("void")) for one in records(run)), cluster.logs()]
+    )
     assert "n2 is lost" not in said and "Slurm refuses" not in said
     found = records(run)
     assert before <= {one["id"] for one in found}
