@@ -71,7 +71,7 @@ def pieces(run: RunDir, turns: int) -> list[tuple[StepTurns, float]]:
 def show(after: RunDir, in_turns: RunDir, turns: int) -> None:
     """Print the tables."""
     print(f"{'metric':44} {'blocks':>6} {'one after the other':>20} {f'turns of {turns} ms':>16} {'gain':>6}")
-    for one, other in zip(collect(after), collect(in_turns), strict=True):
+    for one, other in zip(collect(after.path), collect(in_turns.path), strict=True):
         first, second = spread(one), spread(other)
         name = f"{one.benchmark}/{one.metric.name}"
         print(

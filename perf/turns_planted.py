@@ -74,7 +74,7 @@ def main() -> None:
     text = STUDY.format(kernel=given.kernel)
     for run in measure(text, DEFAULT_MS, given.load, given.blocks, given.out):
         print(run.path)
-        for table in collect(run):
+        for table in collect(run.path):
             logs = np.array([np.log(after / before) for before, after in pairs(table)])
             half = t.ppf(0.975, logs.size - 1) * spread(table) / np.sqrt(logs.size) if logs.size > 2 else np.nan
             low, middle, high = (100 * np.expm1(logs.mean() + step) for step in (-half, 0, half))
