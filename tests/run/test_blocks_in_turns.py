@@ -39,7 +39,7 @@ def run_in_turns(kduel: Callable, write_study: Callable, tmp_path: Path) -> Call
 def test_each_trial_has_the_record_of_its_turns(run_in_turns, kduel):
     run = run_in_turns()
     lock = RunDir.open(run).lock()
-    assert lock.blocks.turns == 50
+    assert (lock.blocks.turns, lock.blocks.reduce) == (50, "mean")
     for block in (1, 2):
         mine = [one for one in RunDir.open(run).records() if one.block == block]
         found = [read_turns(run / "trials" / one.id) for one in mine]

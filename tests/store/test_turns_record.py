@@ -7,7 +7,7 @@ from kduel.core.errors import InputError
 from kduel.core.turns import TURNS_FILE
 from kduel.guest.envelope import is_own_file
 from kduel.store.documents import document_bytes, read_turns
-from kduel.store.identity import study_numbers
+from kduel.store.identity import as_begun, study_numbers
 from kduel.store.rundir import RunDir
 from kduel.study.file import Blocks, parse_study
 from kduel.study.load import Study, assemble
@@ -84,6 +84,24 @@ def test_only_numbers_are_turns():
     assert [Blocks(turns=turns).in_turns for turns in (50, 0, "off", None)] == [True, True, False, False]
 
 
+def test_slices_that_met_the_same_spells_are_averaged():
+    """The better half would drop the slower moments of each contender apart."""
+    assert [Blocks(turns=turns).reducer for turns in (50, 0, "off", None)] == [
+        "mean",
+        "mean",
+        "better-half",
+        "better-half",
+    ]
+    assert Blocks(turns=50, reduce="median").reducer == "median"
+
+
+def test_a_run_goes_on_with_its_turns_and_its_reducer(unpack):
+    old = RunDir.open(unpack("qemu")).lock()
+    begun = msgspec.structs.replace(old, blocks=msgspec.structs.replace(old.blocks, turns=50, reduce="better-half"))
+    assert as_begun(Blocks(), begun) == Blocks(turns=50, reduce="better-half")
+    assert as_begun(Blocks(turns="off", reduce="mean"), begun) == Blocks(turns="off", reduce="mean")
+
+
 def test_a_run_from_before_turns_is_one_without(unpack):
     """It goes on by `turns = "off"`, and by nothing else."""
     old = RunDir.open(unpack("qemu")).lock()
@@ -92,6 +110,6 @@ def test_a_run_from_before_turns_is_one_without(unpack):
     def numbers(turns):
         return study_numbers(msgspec.structs.replace(old, blocks=msgspec.structs.replace(old.blocks, turns=turns)))
 
-    assert numbers("off") == study_numbers(old)
+    assert numbers("off") == study_numbers(old), "and its reducer is that of the better half"
     assert numbers(50) != study_numbers(old) != numbers(0)
     assert numbers(50) != numbers(0)

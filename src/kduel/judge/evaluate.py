@@ -218,7 +218,7 @@ def study_result(lock: Lock) -> StudyResult:
     """The study as reports show it."""
     return StudyResult(
         **structs.asdict(lock.study),
-        **structs.asdict(lock.blocks),
+        **structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer},
         settle=lock.settle,
         edition=lock.edition,
         covariates=lock.covariates,

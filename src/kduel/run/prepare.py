@@ -29,7 +29,7 @@ from kduel.run.check import check_counted, check_kind, check_peer, check_room, c
 from kduel.run.script import TrialSetup
 from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
-from kduel.store.identity import check_same_run
+from kduel.store.identity import as_begun, check_same_run
 from kduel.store.rundir import RunDir
 from kduel.study.load import Study
 from kduel.study.plan import make_plan
@@ -121,9 +121,12 @@ def get_kernels(
     a run that goes on, the kernels are those of the run, though newer ones may be out.
     """
     study, kind = chosen.study, chosen.kind
-    if lock is not None and study.blocks.turns is None and (lock.prepared or lock.fleet):
-        # A run goes on as it began; one from before there were turns has none.
-        study = with_turns(study, "off" if lock.blocks.turns is None else lock.blocks.turns)
+    if lock is not None and (lock.prepared or lock.fleet):
+        # One from before there were turns has none.
+        begun = as_begun(study.blocks, lock)
+        study = structs.replace(
+            study, blocks=structs.replace(begun, turns="off" if begun.turns is None else begun.turns)
+        )
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
     kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
@@ -202,7 +205,8 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     check_unit(study, machine.reboots)
-    study = with_turns(study, choose_turns(study, machine, len(arms), progress))
+    blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, len(arms), progress))
+    study = structs.replace(study, blocks=structs.replace(blocks, reduce=blocks.reducer))
     if chosen.kind.counts and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]
@@ -211,15 +215,9 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
             structs.replace(step, primary=[name for name in step.primary if name not in times_of(benchmark, given)])
             for step, benchmark, given in zip(steps, prepared.benchmarks, prepared.parameters, strict=True)
         ]
-    if steps != study.steps:
-        study = structs.replace(study, steps=steps)
-        prepared = PreparedSteps(steps, study.blocks)
+    study = structs.replace(study, steps=steps)
+    prepared = PreparedSteps(steps, study.blocks)
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
-
-
-def with_turns(study: Study, turns: Turns) -> Study:
-    """The study with its turns decided."""
-    return structs.replace(study, blocks=structs.replace(study.blocks, turns=turns))
 
 
 def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress) -> Turns:

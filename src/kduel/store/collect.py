@@ -62,7 +62,7 @@ class PreparedSteps:
 
     def __init__(self, steps: list[Step], blocks: Blocks = BLOCKS) -> None:
         self.steps = steps
-        self.reducer = blocks.reduce
+        self.reducer = blocks.reducer
         self.benchmarks = [benchmark(step.benchmark) for step in steps]
         self.parameters = [
             chosen.read_parameters(step.parameters) for chosen, step in zip(self.benchmarks, steps, strict=True)

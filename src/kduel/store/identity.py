@@ -12,6 +12,7 @@ from msgspec import structs
 from kduel.core.errors import InputError
 from kduel.core.experiment import Step
 from kduel.store.documents import KernelRecord, Lock
+from kduel.study.file import Blocks
 from kduel.study.load import Study
 
 PROVENANCE = ("spec", "provenance")
@@ -53,10 +54,7 @@ def study_differences(lock: Lock, study: Study) -> list[tuple[str, Any, Any]]:
     new = structs.replace(
         lock,
         study=study.about,
-        # A study that does not say goes on as the run began.
-        blocks=study.blocks
-        if study.blocks.turns is not None
-        else structs.replace(study.blocks, turns=lock.blocks.turns),
+        blocks=as_begun(study.blocks, lock),
         settle=study.settle,
         machine=structs.replace(lock.machine, kind=study.machine, settings=study.machine_settings),
         contenders=study.contenders,
@@ -64,6 +62,12 @@ def study_differences(lock: Lock, study: Study) -> list[tuple[str, Any, Any]]:
         steps=study.steps,
     )
     return [*declared_differences(lock, new), *value_differences("machine", *machine_facts(lock, new))]
+
+
+def as_begun(blocks: Blocks, lock: Lock) -> Blocks:
+    """The table of a study for a run that goes on: what the study does not say is as it was when the run began."""
+    turns = lock.blocks.turns if blocks.turns is None else blocks.turns
+    return structs.replace(blocks, turns=turns, reduce=blocks.reduce or lock.blocks.reducer)
 
 
 def mismatch_error(found: list[tuple[str, Any, Any]], path: Path, remedy: str = CONTINUED) -> InputError:
@@ -192,8 +196,13 @@ def study_numbers(lock: Lock) -> dict[str, Any]:
     """The study's numbers; its title and description may change."""
     about = {"delta": lock.study.delta, "alpha": lock.study.alpha, "machines": lock.study.machines}
     # A run from before there were turns has none.
-    blocks = structs.asdict(lock.blocks) | {"turns": "off" if lock.blocks.turns is None else lock.blocks.turns}
-    return about | {"settle": lock.settle} | blocks
+    turns = "off" if lock.blocks.turns is None else lock.blocks.turns
+    return (
+        about
+        | {"settle": lock.settle}
+        | structs.asdict(lock.blocks)
+        | {"turns": turns, "reduce": lock.blocks.reducer}
+    )
 
 
 def machine_facts(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:

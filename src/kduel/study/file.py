@@ -57,8 +57,9 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The order of the benchmarks inside a trial: the same always, or drawn again for each block."""
     slices: int = 1
     """In how many pieces, spread over the trial, a step that stops by the clock is measured; its seconds stay the same."""
-    reduce: Reducer = "better-half"
-    """How the slices become the trial's one number; the mean of all stands beside it."""
+    reduce: Reducer | None = None
+    """How the slices become the trial's one number; the mean of all stands beside it. None: their mean in turns, where contenders
+    meet the same spells, else the mean of the better half."""
     turns: Turns | None = None
     """Whether all guests of a block are alive at once, of which one runs at any moment: turns of so many milliseconds, 0
     for whole slices in turn, "off" for one boot after the other. None: DEFAULT_MS where guests are emulated and the host has
@@ -68,6 +69,11 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def in_turns(self) -> bool:
         """True if the guests of a block are alive at once."""
         return isinstance(self.turns, int)
+
+    @property
+    def reducer(self) -> Reducer:
+        """The reducer of the slices, once turns are decided."""
+        return self.reduce or ("mean" if self.in_turns else "better-half")
 
     @property
     def count(self) -> int:
