@@ -55,8 +55,8 @@ class ValuesCsv(ForeignFormat):
     names_contenders = True
 
     def recognises(self, head: str) -> bool:
-        first = head.lstrip().split("\n", 1)[0]
-        names = {name.strip().strip('"') for name in first.split(separator(first))}
+        first = first_line(head)
+        names = {name.strip().strip('"').casefold() for name in first.split(separator(first))}
         return len({*COLUMNS} & names) >= 2 and ("value" in names or {"contender", "metric"} <= names)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
@@ -90,6 +90,8 @@ def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
             rest = lines(path, stream)
             before = []
             for line in rest:
+                if is_above(line):
+                    line = "\n"
                 before.append(line)
                 if line.strip():
                     break
@@ -99,7 +101,9 @@ def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
                 if header is None:
                     raise InputError(f"{path.name} is empty", remedy)
                 yield reader.line_num, header
-                for fields in filter(None, reader):
+                for fields in reader:
+                    if not "".join(fields).strip():
+                        continue
                     if len(fields) != len(header):
                         raise InputError(
                             f"{location_text(path, reader.line_num)} has {len(fields)} fields, not {len(header)}",
@@ -142,6 +146,16 @@ class Forms:
             return False
         decimals, digits = self.last
         return decimals == {self.decimals} and (self.decimals > 0 or (self.decimals == 0 and self.digits >= digits))
+
+
+def first_line(head: str) -> str:
+    """The heading of a table."""
+    return next((line.strip() for line in head.split("\n") if line.strip() and not is_above(line)), "")
+
+
+def is_above(line: str) -> bool:
+    """True for what a spreadsheet writes above the heading: the separator."""
+    return bool(re.fullmatch(r"sep=[,;\t]\s*", line))
 
 
 def separator(header: str) -> str:
@@ -203,7 +217,7 @@ def undecodable_line(path: Path) -> int:
 
 def columns(path: Path, header: list[str]) -> dict[str, int]:
     """Position of each column. Raises InputError unless the header has each of COLUMNS once and nothing else but those of OPTIONAL."""
-    named = [name.strip() for name in header]
+    named = [name.strip().casefold() for name in header]
     missing = [name for name in COLUMNS if name not in named]
     extra = [name for name in named if name not in (*COLUMNS, *OPTIONAL)]
     twice = sorted({name for name in named if named.count(name) > 1})

@@ -8,23 +8,34 @@ from itertools import count, pairwise
 from pathlib import Path
 
 from kduel.core.errors import InputError
+from kduel.core.text import plural
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
+from kduel.store.imported.support.headings import (
+    IDENTITY,
+    MOMENTS,
+    TRIAL,
+    TRIALS,
+    UNIT,
+    check_contenders,
+    check_trials,
+    is_kernel,
+    is_parameter,
+    role_of,
+    words_of,
+)
 from kduel.store.imported.support.names import is_size, statistic
-from kduel.store.imported.values_csv import NUMBER, SIDES, check_end, number, records, separator, without_quote
+from kduel.store.imported.values_csv import (
+    NUMBER,
+    SIDES,
+    check_end,
+    first_line,
+    number,
+    records,
+    separator,
+    without_quote,
+)
 
-TRIALS = ("trial", "run", "iteration", "repetition", "block", "")
-"""What the column of the trials' numbers may be called; a data frame's index has no name."""
-IDENTITY = ("contender", "benchmark", "metric", "unit", "better")
-KERNELS = ("kernel", "kernel_version", "release", "version")
-"""What a column that names the contender may be called besides."""
-NO_CONTENDER = {
-    "time", "timestamp", "date", "datetime", "elapsed", "epoch", "uptime", "interval", "s", "sec", "secs", "second", "seconds",
-    "ms", "us", "ns", "percent", "percentage", "percentile", "quantile", "task", "tasks", "threads", "cpu", "cpus", "cores",
-    "clients", "jobs", "size",
-}  # fmt: skip
-"""Words in the heading of a time, a share or a parameter, of which each line has another."""
-MOMENTS = {"time", "timestamp", "date", "datetime", "epoch", "uptime", "elapsed"}
-"""Words in the heading of a moment: lines that differ in it are samples of one series, and no trials."""
+NO_VALUE = ("na", "nan", "n/a")
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -41,12 +52,12 @@ class Wide(ForeignFormat):
     names_contenders = True
 
     def recognises(self, head: str) -> bool:
-        first = head.lstrip("\n").split("\n", 1)[0].rstrip("\r")
-        names = [name.strip().strip('"') for name in first.split(separator(first))]
-        columns = [name for name in names if name not in (*TRIALS, *IDENTITY, *KERNELS)]
-        if first.startswith(("{", "[", "<", "#", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
+        first = first_line(head)
+        names = [role_of(name.strip().strip('"')) for name in first.split(separator(first))]
+        columns = [name for name in names if name not in (*TRIALS, *IDENTITY)]
+        if first.startswith(("{", "[", "<", "# ", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
-        alone = {"contender", *KERNELS} & {*names} or any("[" in name for name in columns)
+        alone = "contender" in names or any(is_kernel(name) or UNIT.search(name) for name in columns)
         # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
         if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
             return False
@@ -55,49 +66,54 @@ class Wide(ForeignFormat):
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         table = records(path, "Its first line names the columns.")
         _, header = next(table)
-        names = [without_quote(name.strip()) for name in header]
-        if len({*names}) < len(names):
-            raise InputError(
-                f"{location_text(path, 1)}: a column is named twice", "Give each column a name of its own."
-            )
+        where = location_text(path, 1)
+        names = read_header(where, header, contender is not None)
         numbering = [name for name in names if name in TRIALS]
-        if len(numbering) > 1:
-            raise InputError(
-                f"{location_text(path, 1)}: {' and '.join(map(repr, numbering))} both number trials", "Keep one."
-            )
-        if contender is None and "contender" not in names and len(also := [n for n in names if n in KERNELS]) == 1:
-            names[names.index(also[0])] = "contender"
         by_metric = contender is not None or "contender" in names
-        odd = [name for name in names if not by_metric and name not in TRIALS and NO_CONTENDER & words_of(name)]
-        if odd:
-            raise InputError(
-                f"{location_text(path, 1)}: the column {odd[0][:60]!r} is a time, a share or a parameter, and no contender",
-                "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders "
-                "'contender'; for one file a contender: NAME=FILE.",
-            )
-        moments = [name for name in names if by_metric and "[" not in name and MOMENTS & words_of(name)]
-        series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
-        if by_metric and (contender is not None) == ("contender" in names):
+        if (contender is not None) == ("contender" in names) and by_metric:
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
-        misplaced = [name for name in ("metric", "unit", "better") if by_metric and name in names]
-        if misplaced:
-            raise InputError(
-                f"{location_text(path, 1)}: a table with a column for each metric has a column {misplaced[0]!r}",
-                "Write unit and better side into the heading: latency [ms: lower].",
-            )
+        own = [name for name in names if name not in (*numbering, *IDENTITY)]
+        about = [name for name in own if by_metric and (is_kernel(name) or is_parameter(name))]
+        if by_metric:
+            check_trials(where, own, rf"{TRIAL}|[\d.]+")
+            check_by_metric(where, names)
+        else:
+            check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
+        moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
+        series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
         counters: dict[tuple[str, ...], Iterator[int]] = {}
-        line = 1
+        stated: dict[tuple[str, ...], str] = {}
+        line, without = 1, 0
         for line, fields in table:
-            facts = {name: without_quote(field.strip()) for name, field in zip(names, fields, strict=True)}
+            if any(map(str.strip, fields[len(names) :])):
+                raise InputError(f"{location_text(path, line)}: a column without a name has a value", "Name it.")
+            facts = {name: without_quote(field.strip()) for name, field in zip(names, fields, strict=False)}
             key = tuple(facts.get(name, "") for name in IDENTITY)
             trial = (
                 trial_of(path, line, facts[numbering[0]]) if numbering else next(counters.setdefault(key, count(1)))
             )
-            for name in names:
-                if name in numbering or name in IDENTITY or not facts[name]:
+            for name in about:
+                if stated.setdefault((name, *key), facts[name]) != facts[name]:
+                    raise InputError(
+                        f"{location_text(path, line)}: the column {name[:60]!r} has a second value for "
+                        f"{(contender or facts['contender'])[:60]!r}: {facts[name][:60]!r}",
+                        "Name what differs: kernels in the column 'contender', parameters in the column 'benchmark', such as "
+                        "hackbench-4t.",
+                    )
+            for name in own:
+                if name in about or not facts[name]:
+                    continue
+                if facts[name].casefold() in NO_VALUE:
+                    without += 1
                     continue
                 if name in series and not NUMBER.fullmatch(facts[name]):
                     raise series_error(path, name)
+                if re.match("[A-Za-z]", facts[name]):
+                    raise InputError(
+                        f"{location_text(path, line)}: the column {name[:60]!r} is {facts[name][:60]!r}, not a number",
+                        "Leave a cell without a value empty. Call the column with the names of the contenders 'contender', "
+                        "that of the benchmarks 'benchmark'.",
+                    )
                 value = number(path, line, facts[name], f"the column {name[:60]!r}")
                 series.get(name, []).append(value)
                 if by_metric:
@@ -112,9 +128,9 @@ class Wide(ForeignFormat):
                         f"{location_text(path, line)}: a contender, benchmark or metric has no name", "Name it."
                     )
                 if better not in SIDES:
-                    where, column = (1, f" the column {name[:60]!r}:") if by_metric else (line, "")
+                    place, column = (1, f" the column {name[:60]!r}:") if by_metric else (line, "")
                     raise InputError(
-                        f"{location_text(path, where)}:{column} better is {better[:60]!r}",
+                        f"{location_text(path, place)}:{column} better is {better[:60]!r}",
                         f"It is {', '.join(SIDES)}.",
                     )
                 yield ForeignRow(
@@ -134,6 +150,44 @@ class Wide(ForeignFormat):
         for name, values in series.items():
             if len(values) > 2 and all(one < other for one, other in pairwise(values)):
                 raise series_error(path, name)
+        skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in about]
+        if without:
+            skipped.append(
+                f"{path.name}: {plural(without, 'cell')} that {'say' if without > 1 else 'says'} NA or NaN."
+            )
+
+
+def read_header(where: str, header: list[str], given: bool) -> list[str]:
+    """The columns by name. A column of kernels is that of the contenders, unless another one is or the contender is `given`.
+    Raises InputError where two have one name or one purpose."""
+    names = [role_of(without_quote(name.strip())) for name in header]
+    while len(names) > 1 and not names[-1]:
+        # Left by a spreadsheet.
+        names.pop()
+    if len({*names}) < len(names):
+        raise InputError(f"{where}: a column is named twice", "Give each column a name of its own.")
+    numbering = [name for name in names if name in TRIALS]
+    if len(numbering) > 1:
+        raise InputError(f"{where}: {' and '.join(map(repr, numbering))} both number trials", "Keep one.")
+    if not given and "contender" not in names:
+        kernels = [name for name in names if is_kernel(name)]
+        if len(kernels) > 1:
+            raise InputError(
+                f"{where}: {kernels[0][:60]!r} and {kernels[1][:60]!r} may both name the contender",
+                "Call one of them 'contender', and leave out the other.",
+            )
+        names = ["contender" if name in kernels else name for name in names]
+    return names
+
+
+def check_by_metric(where: str, names: list[str]) -> None:
+    """Raises InputError where a table with a column for each metric has one that does not belong there."""
+    misplaced = [name for name in ("metric", "unit", "better") if name in names]
+    if misplaced:
+        raise InputError(
+            f"{where}: a table with a column for each metric has a column {misplaced[0]!r}",
+            "Write unit and better side into the heading: latency [ms: lower].",
+        )
 
 
 def series_error(path: Path, name: str) -> InputError:
@@ -153,11 +207,6 @@ def heading(path: Path, name: str) -> tuple[str, str, str]:
             f"{location_text(path, 1)}: the heading {name[:60]!r} is not NAME [UNIT: SIDE]", "Name the metric."
         )
     return found[1], (found[2] or "").strip(), found[3] or "none"
-
-
-def words_of(name: str) -> set[str]:
-    """The words of a heading in lower case: of `elapsed_ms`, `elapsedMs` and `Elapsed [ms]` the same two."""
-    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
 
 
 def trial_of(path: Path, line: int, text: str) -> int:

@@ -1,0 +1,106 @@
+"""Headings of tables: what a column is, by its name. Where a heading may mean several things, nothing is guessed."""
+
+from __future__ import annotations
+
+import re
+
+from kduel.core.errors import InputError
+
+TRIALS = ("trial", "run", "iteration", "iter", "repetition", "rep", "repeat", "round", "block", "#", "")
+"""What the column of the trials' numbers may be called; a data frame's index has no name."""
+NUMBERS = {"no", "nr", "id", "number"}
+INDEX = "unnamed: 0"
+"""A data frame's index that was read and written again."""
+IDENTITY = ("contender", "benchmark", "metric", "unit", "better")
+KERNELS = {"kernel", "kernelversion", "release", "version", "uname"}
+"""Words in the heading of a column that names the contender."""
+MOMENTS = {"time", "timestamp", "date", "datetime", "epoch", "uptime", "elapsed"}
+"""Words in the heading of a moment: lines that differ in it are samples of one series, and no trials."""
+PARAMETERS = {
+    "threads", "nthreads", "task", "tasks", "groups", "jobs", "numjobs", "clients", "connections", "concurrency", "workers",
+    "cores", "cpus", "ncpus", "nproc", "iodepth", "depth", "blocksize", "bs",
+}  # fmt: skip
+"""Words in the heading of a parameter, of which the lines of one benchmark have one value."""
+NO_CONTENDER = {
+    *MOMENTS, *PARAMETERS, "interval", "s", "sec", "secs", "second", "seconds", "ms", "us", "ns", "percent", "percentage",
+    "percentile", "quantile", "cpu", "size",
+} - {"groups", "depth", "workers", "concurrency"}  # fmt: skip
+"""Words in the heading of a time, a share or a parameter, of which each line has another."""
+METRICS = {
+    "fps", "frametime", "latency", "throughput", "bandwidth", "iops", "ops", "tps", "qps", "rps", "rate", "score", "value",
+    "count", "mean", "avg", "average", "median", "min", "max", "stddev", "stdev", "std", "duration", "runtime", "usage", "load",
+    "memory", "mem", "rss", "temp", "temperature", "power", "gpu", "ram", "util", "utilization", "requests", "errors",
+}  # fmt: skip
+"""Words of which a contender's name does not consist."""
+TRIAL = r"(?:run|trial|iteration|iter|repetition|rep|repeat|round|sample)[ _.#-]*\d+|#\d+"
+UNIT = re.compile(r"\w ?\[[^\]:]*(?:: *\w*)?\]$")
+
+
+def role_of(name: str) -> str:
+    """The name of a column; one that says what the column is for as this house writes it."""
+    plain = name.casefold()
+    words = words_of(name)
+    if plain == INDEX:
+        return ""
+    if plain in TRIALS or plain in IDENTITY:
+        return plain
+    if len(words) > 1 and len(words - NUMBERS) == 1 and (word := min(words - NUMBERS)) in TRIALS:
+        return word
+    return "run" if words == {"run"} and "#" in name else name
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a heading in lower case: of `elapsed_ms`, `elapsedMs` and `Elapsed [ms]` the same two."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
+
+
+def is_kernel(name: str) -> bool:
+    """True for a column of kernels, such as `Kernel version`."""
+    words = words_of(name)
+    return bool(words & KERNELS) and words <= {*KERNELS, "linux"}
+
+
+def is_parameter(name: str) -> bool:
+    """True for a column of a benchmark's parameter, such as `nr_threads`; one with a unit is what was measured."""
+    words = words_of(name)
+    return (
+        "[" not in name
+        and (words == {"block", "size"} or bool(words & PARAMETERS))
+        and (words <= {*PARAMETERS, "block", "size", "nr", "num", "number", "of", "n"})
+    )
+
+
+def check_contenders(where: str, names: list[str], numbered: bool) -> None:
+    """Raises InputError unless the columns `names` are contenders beyond doubt: `numbered` says that the table has a column
+    of trials, benchmarks, metrics, units or better sides."""
+    remedy = (
+        "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders 'contender'; for one "
+        "file a contender: NAME=FILE."
+    )
+    for name in names:
+        if UNIT.search(name) or (
+            words_of(name) and words_of(name) <= METRICS | NO_CONTENDER and words_of(name) & METRICS
+        ):
+            raise InputError(f"{where}: the column {name[:60]!r} is a metric, and no contender", remedy)
+        if NO_CONTENDER & words_of(name):
+            raise InputError(
+                f"{where}: the column {name[:60]!r} is a time, a share or a parameter, and no contender", remedy
+            )
+    check_trials(where, names, TRIAL)
+    if not numbered:
+        first = " and ".join(repr(name[:60]) for name in names[:2])
+        raise InputError(
+            f"{where} does not say whether {first} are contenders or metrics",
+            "Of contenders: name the column of the trials' numbers 'trial', or that of the benchmarks 'benchmark'. Of metrics: "
+            "name the column of the contenders 'contender', or give a file for each contender, NAME=FILE.",
+        )
+
+
+def check_trials(where: str, names: list[str], pattern: str) -> None:
+    """Raises InputError where several columns are the trials of one metric."""
+    trials = [name for name in names if re.fullmatch(pattern, name, re.IGNORECASE)]
+    if len(trials) > 1:
+        raise InputError(
+            f"{where}: the columns {trials[0][:60]!r} and {trials[1][:60]!r} are trials",
+            "Write a line for each trial, with a column for each metric, such as latency [ms: lower].",
+        )

@@ -1,0 +1,142 @@
+"""Tables as people have them: no column of numbers becomes a contender by chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kduel.core.errors import InputError
+from kduel.core.samples import Samples
+from kduel.store.imported import Source, bring_in, read
+from kduel.store.imported.support.store import Import
+
+
+def imported(tmp_path: Path, text: str | bytes, contender: str | None = None) -> tuple[Import, list[Samples]]:
+    file = tmp_path / "table.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    sources = [Source(file, contender)]
+    if contender:
+        (tmp_path / "more").mkdir()
+        other = tmp_path / "more" / "table.csv"
+        other.write_bytes(file.read_bytes())
+        sources.append(Source(other, "other"))
+    return bring_in(sources, tmp_path / "run"), read(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["Trial", "RUN", "Run #", "run_id", "trial number", "Iteration", "iter", "rep", "round", "Unnamed: 0", '""', "#"],
+)
+def test_a_column_of_numbers_of_trials_is_no_baseline(heading: str, tmp_path: Path) -> None:
+    _, (table,) = imported(tmp_path, f"{heading},old,new\n1,10,11\n2,10,12\n")
+    assert table.values == {"old": [10.0, 10.0], "new": [11.0, 12.0]} and table.contenders[0] == "old"
+
+
+@pytest.mark.parametrize("heading", ["day", "Zeit", "groups", "no", "id", "x", "r,b,swpd,free"])
+def test_a_table_that_does_not_say_what_its_columns_are_is_refused(heading: str, tmp_path: Path) -> None:
+    row = ",1" * heading.count(",")
+    with pytest.raises(InputError, match=r"does not say whether .* contenders or metrics") as caught:
+        imported(tmp_path, f"{heading},old,new\n1{row},10,11\n2{row},10,12\n")
+    assert "'trial'" in caught.value.remedy and "NAME=FILE" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "fps,frametime",
+        "latency,throughput",
+        "mean,stddev",
+        "cpu_load,memory",
+        "blocksize,old,new",
+        "nthreads,old,new",
+    ],
+)
+def test_a_metric_is_no_contender(columns: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="and no contender"):
+        imported(tmp_path, f"trial,{columns}\n1,10,11{',1' * (columns.count(',') - 1)}\n")
+
+
+def test_names_with_words_of_metrics_are_contenders(tmp_path: Path) -> None:
+    names = "latency-performance,throughput-performance"
+    _, (table,) = imported(tmp_path, f"trial,{names}\n1,10,11\n")
+    assert table.contenders == names.split(",")
+
+
+@pytest.mark.parametrize(
+    "heading", ["Kernel", "kernel version", "KernelVersion", "Linux version", "uname", "Release"]
+)
+def test_a_column_of_kernels_names_the_contenders_however_it_is_written(heading: str, tmp_path: Path) -> None:
+    _, (table,) = imported(tmp_path, f"{heading},score [1/s: higher]\n6.1,100\n6.12,110\n6.1,101\n")
+    assert table.key == "table/score" and table.contenders == ["6.1", "6.12"]
+    assert table.values["6.1"] == [100.0, 101.0]
+
+
+def test_two_columns_that_may_name_the_contender_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'kernel' and 'version' may both name the contender"):
+        imported(tmp_path, "kernel,version,score\n6.1,1,100\n6.12,1,110\n")
+
+
+def test_the_kernel_of_a_named_contender_is_no_metric(tmp_path: Path) -> None:
+    record, found = imported(tmp_path, "contender,kernel,score\nold,6.1,100\nnew,6.12,110\n")
+    assert [table.key for table in found] == ["table/score"]
+    assert any("the column 'kernel'" in reason for reason in record.skipped)
+
+
+@pytest.mark.parametrize("column", ["kernel", "threads", "block size"])
+def test_lines_of_several_kernels_or_parameters_are_not_pooled(column: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"line 3: the column '{column}' has a second value for 'old': '2'"):
+        imported(tmp_path, f"{column},latency [ms: lower]\n1,10\n2,20\n", "old")
+
+
+@pytest.mark.parametrize(
+    "header", ["kernel,run1,run2", "contender,1,2", "contender,Trial 1,Trial 2", "benchmark,run_1,run_2"]
+)
+def test_columns_of_trials_are_refused(header: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"are trials") as caught:
+        imported(tmp_path, f"{header}\n6.1,10,11\n6.12,9,10\n")
+    assert "a line for each trial" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "trial,old,new,\n1,10,11,\n2,10,12,\n",
+        "trial,old,new\n1,10,11\n2,10,12\n,,\n,,\n",
+        "sep=;\r\ntrial;old;new\r\n1;10;11\r\n2;10;12\r\n",
+        b"\xef\xbb\xbfTrial;old;new\r\n1;10;11\r\n2;1.0E+01;12\r\n",
+    ],
+)
+def test_what_a_spreadsheet_writes(text: str | bytes, tmp_path: Path) -> None:
+    _, (table,) = imported(tmp_path, text)
+    assert table.values == {"old": [10.0, 10.0], "new": [11.0, 12.0]}
+
+
+def test_a_column_without_a_name_is_not_lost(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 3: a column without a name has a value"):
+        imported(tmp_path, "trial,old,new,\n1,10,11,\n2,10,12,5\n")
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "n/a"])
+def test_a_cell_that_says_that_it_has_no_value_is_missing_and_told(word: str, tmp_path: Path) -> None:
+    record, (table,) = imported(tmp_path, f"trial,old,new\n1,10,{word}\n2,10,12\n")
+    assert table.values["new"] == [None, 12.0]
+    assert any("1 cell" in reason for reason in record.skipped)
+
+
+def test_the_heading_of_kduels_own_table_in_other_letters(tmp_path: Path) -> None:
+    _, (table,) = imported(
+        tmp_path, "Contender,Trial,Benchmark,Metric,Unit,Better,Value\nold,1,b,m,s,lower,1\nnew,1,b,m,s,lower,2\n"
+    )
+    assert table.key == "b/m" and table.values == {"old": [1.0], "new": [2.0]}
+
+
+def test_text_in_a_column_of_names_has_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the column 'scheduler' is 'EEVDF', not a number") as caught:
+        imported(tmp_path, "trial,scheduler,6.1,6.12\n1,EEVDF,60,61\n1,BORE,61,62\n")
+    assert "'contender'" in caught.value.remedy
+
+
+def test_a_line_of_a_shell_is_no_heading(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="in no format that KDuel knows"):
+        imported(tmp_path, "[root@host ~]# cat results, all\nfoo, bar\n")
