@@ -22,6 +22,7 @@ from kduel.store.imported.values_csv import number
 
 RESULT = re.compile(r"Benchmark(\S+)\s+\d+((?:\s+\S+\s+\S+)+)", re.ASCII)
 CONFIGURATION = re.compile(r"([a-z][\w.-]*):\s+(.*)")
+FAILED = re.compile(r"(Benchmark\S*)\s+--- (?:FAIL|SKIP): .*")
 MEDIAN = re.compile(r"(\d[\d.]*)([a-zA-Zµ]*)\s+±\s")
 NANOSECONDS = {"n": 1.0, "µ": 1e3, "m": 1e6, "": 1e9}
 END = r"ok\s+\S+\s+\d+\.\d{3}s"
@@ -67,7 +68,12 @@ class Benchstat(ForeignFormat):
                 seen[name] = seen.get(name, 0) + 1
                 fields = result[2].split()
                 for value, unit in zip(fields[::2], fields[1::2], strict=True):
+                    if value.lstrip("+-") in ("NaN", "Inf"):
+                        skipped.append(f"{location_text(path, line)}: {name[:80]}, {unit[:40]} is no number.")
+                        continue
                     yield row(str(contender), seen[name], name, unit, unit, number(path, line, value), line)
+            elif failed := FAILED.fullmatch(text):
+                skipped.append(f"{location_text(path, line)}: {failed[1][:80]} failed or was skipped.")
             elif text.startswith("Benchmark") and len(text.split()) > 1:
                 raise InputError(
                     f"{location_text(path, line)}: {text[:60]!r} is not a name, a count, and values with units",

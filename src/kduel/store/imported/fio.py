@@ -28,6 +28,8 @@ class Job(Struct):
     write: Direction
     trim: Direction | None = None
     options: dict[str, str] = field(default_factory=dict, name="job options")
+    job_start: int = 0
+    """In milliseconds since 1970; newer versions have it."""
 
 
 class Report(Struct):
@@ -53,9 +55,16 @@ class Fio(PrintedFormat):
         return bool(re.match(r'\s*\{\s*"fio version"', head))
 
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
+        began: dict[tuple[str, int], int] = {}
         for call, report in enumerate(json_documents(path, Report, "fio --output-format=json (fio 3)"), 1):
             jobs: dict[str, list[Job]] = {}
             for job in report.jobs:
+                earlier = began.setdefault((job.jobname, job.job_start), call)
+                if earlier != call and job.job_start:
+                    raise InputError(
+                        f"{location_text(path, f'call {call}')}: the job {job.jobname[:80]!r} began when that of call {earlier} did",
+                        "Keep the last report of each call, or measure without --status-interval.",
+                    )
                 if job.error:
                     raise InputError(
                         f"{location_text(path, f'call {call}')}: the job {job.jobname[:80]!r} ended with error {job.error}",

@@ -70,6 +70,9 @@ class GoogleBenchmark(ForeignFormat):
                 skipped.append(f"{path.name}: {place} was skipped: {str(entry.get('skip_message', ''))[:200]}")
                 continue
             seen[name] = seen.get(name, 0) + 1
+            for key in [key for key, value in entry.items() if value is None and key not in TIMES]:
+                skipped.append(f"{path.name}: {place}: {key[:80]} is no number.")
+                del entry[key]
             for metric, unit, better in entry_metrics(path, place, entry):
                 value = json_number(path, place, metric, entry[metric])
                 least = 0.0 if metric in TIMES else None

@@ -75,6 +75,11 @@ class Hyperfine(ForeignFormat):
                         "Correct the command and measure again, without --ignore-failure.",
                     )
             name = result.command
+            if commands.count(name) > 1 and not result.parameters:
+                raise InputError(
+                    f"{path.name}: the command {name[:80]!r} is there twice",
+                    "Name each by --command-name, or give a file for each.",
+                )
             if commands.count(name) > 1 and result.parameters:
                 # One command with several values of a parameter that a --setup uses.
                 values = ", ".join(f"{key}={value}" for key, value in result.parameters.items())

@@ -48,7 +48,14 @@ class PerfStat(ForeignFormat):
         means = False
         lines = list(text_lines(path))
         # A prompt or a warning may come before the first line.
-        first = next((place for place, (_, text) in enumerate(lines[: MOST_BEFORE + 1]) if of_perf(text)), 0)
+        first = next(
+            (
+                at
+                for at, (_, text) in enumerate(lines[: MOST_BEFORE + 1])
+                if of_perf(text) or text[:1] in "0123456789<"
+            ),
+            0,
+        )
         for line, text in lines[first:]:
             if not text.strip() or text.startswith("#"):
                 continue
@@ -61,7 +68,7 @@ class PerfStat(ForeignFormat):
             if found is None:
                 raise InputError(
                     f"{location_text(path, line)}: {text.strip()[:60]!r} is not value, unit, event, run time and share of one call",
-                    "Measure without -I, -A and --per-*, with LC_ALL=C and a separator that no event has: -x ';'.",
+                    "Measure without -I, -A and --per-*, with LC_ALL=C, -o FILE and a separator that no event has: -x ';'.",
                 )
             event = str(found["event"])
             seen[event] = seen.get(event, 0) + 1

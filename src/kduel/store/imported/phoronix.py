@@ -57,12 +57,11 @@ class Phoronix(ForeignFormat):
                 if not raw:
                     skipped.append(f"{path.name}: {place} has no value for {arm[:80]}.")
                     continue
-                for trial, value in enumerate(raw.split(":"), 1):
-                    if not NUMBER.fullmatch(value.strip()):
-                        raise InputError(
-                            f"{location_text(path, place)}: {arm[:80]} has the value {value[:60]!r}, not a number",
-                            "Remove this result in the Phoronix Test Suite (remove-result-from-result-file).",
-                        )
+                values = raw.split(":")
+                if odd := [value for value in values if not NUMBER.fullmatch(value.strip())]:
+                    skipped.append(f"{path.name}: {place}: {arm[:80]} has the value {odd[0][:60]!r}, not a number.")
+                    continue
+                for trial, value in enumerate(values, 1):
                     yield ForeignRow(
                         names.get(arm, arm),
                         trial,

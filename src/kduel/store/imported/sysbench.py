@@ -44,12 +44,17 @@ def latency(pattern: str, metric: str, statistic: Statistic) -> Figure:
     return Figure(re.compile(pattern), metric, "ms", "lower", statistic, "request-latency")
 
 
+EVENTS = rate(r"    events/s \(eps\): +(\S+)", "events-per-second", "throughput")
+"""Of every test from 1.1 on, beside the rate of the test itself."""
 FIGURES = (
     rate(r"    events per second: +(\S+)", "events-per-second", "throughput"),
     rate(r"\S+ MiB transferred \((\S+) MiB/sec\)", "throughput", "memory-bandwidth", "MiB/s"),
     rate(r"    reads/s: +(\S+)", "reads-per-second", "storage-operations"),
     rate(r"    writes/s: +(\S+)", "writes-per-second", "storage-operations"),
     rate(r"    fsyncs/s: +(\S+)", "fsyncs-per-second", "storage-operations"),
+    rate(r" +read:  IOPS=(\S+) .*", "reads-per-second", "storage-operations"),
+    rate(r" +write: IOPS=(\S+) .*", "writes-per-second", "storage-operations"),
+    rate(r" +fsync: IOPS=(\S+)", "fsyncs-per-second", "storage-operations"),
     rate(r"    transactions: +\d+ +\((\S+) per sec\.\)", "transactions-per-second", "throughput"),
     latency(r" +avg: +(\S+)", "latency-mean", "mean"),
     latency(r" +95th percentile: +(\S+)", "latency-p95", "p95"),
@@ -93,6 +98,8 @@ class Sysbench(ForeignFormat):
                     if match := pattern.fullmatch(text):
                         kind = "-".join((test, *(word.replace(" ", "-") for word in match.groups())))
                 found += [(line, match[1], one) for one in FIGURES if (match := one.pattern.fullmatch(text))]
+                if (told := EVENTS.pattern.fullmatch(text)) and all(one.better == "lower" for _, _, one in found):
+                    found.append((line, told[1], EVENTS))
         check_complete(path, "its end", complete, "execution time")
 
 

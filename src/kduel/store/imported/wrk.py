@@ -18,8 +18,8 @@ from kduel.store.imported.support.foreign import (
 from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"Running \S+ test @ (\S+)")
-PERCENTILE = re.compile(r"\s+(50|99)%\s+([0-9.]+)(us|ms|s|m) *")
-"""wrk pads a unit of one letter with a blank."""
+PERCENTILE = re.compile(r"\s+(50|99)(?:\.000)?%\s+([0-9.]+)(us|ms|s|m) *")
+"""wrk pads a unit of one letter with a blank; wrk2 has decimals."""
 RATE = re.compile(r"Requests/sec:\s+(\S+)\s*")
 ERRORS = re.compile(r"\s*(Socket errors: .*|Non-2xx or 3xx responses: .*)")
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}

@@ -239,6 +239,9 @@ def json_only(data: bytes) -> bytes:
     if b"\x1b" in data:
         # JSON itself has no such character.
         data = re.sub(ESCAPES.encode(), b"", data)
+    if b"NaN" in data or b"Infinity" in data:
+        # What C++ programs write for it; JSON has no such number.
+        data = re.sub(rb"(?<=[:\[,])( *)-?(?:NaN|Infinity)(?=\s*[,\]}])", rb"\1null", data)
     lines = data.split(b"\n", MOST_BEFORE)
     rests = (b"\n".join(line[:HEAD] for line in lines[number:]) for number in range(len(lines)))
     first = next((number for number, rest in enumerate(rests) if JSON_BEGINS.match(rest)), 0)

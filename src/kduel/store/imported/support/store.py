@@ -33,6 +33,7 @@ from kduel.store.imported.support.foreign import (
     read_bounded,
 )
 from kduel.store.imported.support.gather import Gathering
+from kduel.store.imported.support.unread import check_read
 from kduel.store.integrity import Integrity, find_added
 from kduel.store.manifest import empty_directories, files_below
 from kduel.store.whole_files import whole_directory
@@ -205,12 +206,13 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     tried = [
         *((head, one) for one in special),
         *((rest, one) for rest in rests for one in special if one.calls or JSON_BEGINS.match(rest.encode())),
-        *((head, one) for one in formats.values() if one.general),
     ]
-    for text, candidate in tried:
-        if candidate.recognises(text):
-            found: ForeignFormat = candidate
-            return found
+    found: ForeignFormat | None = next((one for text, one in tried if one.recognises(text)), None)
+    if found is None:
+        check_read(path, head)
+        found = next((one for one in formats.values() if one.general and one.recognises(head)), None)
+    if found is not None:
+        return found
     first = (head.lstrip().splitlines() or [""])[0]
     raise InputError(
         f"{path.name} is in no format that KDuel knows; it begins {first[:60]!r}",
