@@ -195,3 +195,13 @@ def test_a_form_that_is_not_read_is_refused_as_what_it_is(case: str, tmp_path: P
     with pytest.raises(InputError, match="old is ") as caught:
         pair(tmp_path, text, text)
     assert remedy in caught.value.remedy
+
+
+def test_an_hour_of_progress_before_the_result_of_pgbench(tmp_path: Path) -> None:
+    plain = (FIXTURES / "pgbench-15-a.txt").read_text()
+    progress = "".join(
+        f"progress: {second}.0 s, 1234.5 tps, lat 0.8 ms stddev 0.1, 0 failed\n" for second in range(3600)
+    )
+    result = plain[plain.index("transaction type") :]
+    _, found = pair(tmp_path, f"pgbench (15.4)\nstarting vacuum...end.\n{progress}{result}", result)
+    assert found and all(table.values["old"] == table.values["new"] for table in found.values())

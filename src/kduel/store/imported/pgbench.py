@@ -33,6 +33,8 @@ class Pgbench(ForeignFormat):
     calls = True
 
     def recognises(self, head: str) -> bool:
+        if re.search(r"^progress: [\d.]+ s, [\d.]+ tps, ", head, re.MULTILINE):
+            return True
         return bool(re.search(r"^transaction type: ", head, re.MULTILINE)) and "\nscaling factor: " in head
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
