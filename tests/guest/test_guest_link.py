@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -18,6 +19,7 @@ from processes import own_children
 from kduel.benchmarks.support.service import on_peer, server
 from kduel.core.errors import HostError
 from kduel.core.experiment import Settle, Void
+from kduel.guest.environment import read_environment
 from kduel.guest.launch import Run, Side, run
 from kduel.guest.link import Pair, declared_lines, judge_pair, run_pair
 from kduel.guest.script import ScriptStep, compose
@@ -185,6 +187,10 @@ def test_a_declared_peer_is_reached_by_its_shell_or_serves_already(tmp_path: Pat
     assert told == ["10.0.0.7 10.0.0.6", "from there\n3\n" if shell else "97\n"]
     assert place.exists() == bool(shell)
     assert not Path("/tmp/kduel-sleeper").exists()
+    # Here the peer is this very host.
+    peer = read_environment(tmp_path / "out/environment").get("peer", {})
+    assert peer.get("release") == (os.uname().release if shell else None)
+    assert not shell or re.match(r"[0-9]", peer["packages"]["dash"])
     refused = (tmp_path / "out/01-ask/stderr").read_text()
     assert ("[machine.peer] shell" in refused) == (not shell)
 

@@ -39,7 +39,7 @@ def read_environment(directory: Path) -> dict[str, Any]:
     Keys: release, architecture, uname, cmdline, clocksource, clocksource_end, clocksources (list), cpus (int),
     cpu_model, cpu_flags (list), memory_kib (int), config, mitigations, sysctl, packages (each str to str), preempt,
     settings (other files of /sys, by path), topology (see kduel.guest.topology), conditions and temperatures (of a real
-    machine: see kduel.guest.conditions).
+    machine: see kduel.guest.conditions), peer (a real machine's: uname, release, packages).
     """
     found: dict[str, Any] = {}
     files, at_end = read_captured(directory / "files"), read_captured(directory / "files-end")
@@ -75,6 +75,7 @@ def read_environment(directory: Path) -> dict[str, Any]:
         "topology": read_topology(files),
         "conditions": {key: value for key, value in conditions.items() if not _MOVING.match(key)},
         "temperatures": {key: value for key, value in conditions.items() if _MOVING.match(key)},
+        "peer": _read_peer(_read_text(directory / "peer")),
         "settings": {
             path: text
             for path, text in files.items()
@@ -134,6 +135,15 @@ def _read_cpus(cpuinfo: str) -> dict[str, Any]:
     if match := re.search(r"^(?:flags|Features|isa)\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
         found["cpu_flags"] = match[1].split()
     return found
+
+
+def _read_peer(text: str) -> dict[str, Any]:
+    """From the first line, `uname -a`, and one of name and version for each package."""
+    uname, *lines = text.splitlines() or [""]
+    words = uname.split()
+    packages = dict(line.split(" ", 1) for line in lines if " " in line)
+    found = {"uname": " ".join(words), "release": words[2]} if len(words) > 3 else {}
+    return found | ({"packages": packages} if packages else {})
 
 
 def read_captured(path: Path) -> dict[str, str]:

@@ -39,6 +39,13 @@ LATE, HUNG = 4, 5
 """The script's status where the peer did not come up, and where it did not answer."""
 NO_PEER = "meet_peer() { :; }\ncheck_peer() { :; }\nleave_peer() { :; }\n"
 """Shell of a script that has no peer guest to wait for."""
+DESCRIBE_PEER = """\
+"$timeout" 60 peer >"$OUT/environment/peer" 2>/dev/null <<'KDUEL_DESCRIBE' || :
+uname -a
+dpkg-query -W -f '${Package} ${Version}\\n' || rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n' || :
+KDUEL_DESCRIBE
+"""
+"""Shell that keeps the kernel and the packages of a declared peer."""
 VOIDS = {LATE: "peer-late", HUNG: "peer-hung"}
 
 
@@ -151,5 +158,5 @@ def declared_lines(address: str, own_address: str, shell: str) -> str:
         f"export KDUEL_PEER={shlex.quote(address)} KDUEL_ADDRESS={shlex.quote(own_address)}\n"
         f"cat >\"$KDUEL_PROGRAMS/peer\" <<'KDUEL_PEER_SHELL'\n#!/bin/sh\n{shell or refuse}\nKDUEL_PEER_SHELL\n"
         'chmod 755 "$KDUEL_PROGRAMS/peer"\n'
-        f"{runs}{NO_PEER}"
+        f"{runs}{NO_PEER}{DESCRIBE_PEER if shell else ''}"
     )
