@@ -184,6 +184,40 @@ def test_a_sweep_that_cannot_be_meant_is_refused_in_its_own_words(kduel, words: 
     assert done.returncode == 2 and said in done.stderr and "level(s)" not in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["machine.cpus=2,4,8"], ""),
+        (["machine.topology=two-llc,2 nodes x 2 cores"], ""),
+        (["machine=2,4"], "--sweep machine=2,4: name the setting of the machine that varies"),
+        (["machine.cpu=2,4"], "machine.cpu cannot be a contender's own on the machine qemu"),
+        (["machine.cpus=2,4", "--machine", "local"], "machine.cpus cannot be a contender's own on the machine local"),
+        (["machine.cpus=2,many"], "cpus=many: machine qemu: cpus: this must be a whole number, and is text"),
+        (["machine.cpus=2,4", "--machine", "qemu:topology=smt"], "cpus = 2, and the topology 'smt' has 4"),
+        (["machine.topology=smt,flat"], "topology = 'flat' is not understood"),
+    ],
+)
+def test_settings_of_the_machine_vary_where_it_has_them(kduel, words: list[str], said: str) -> None:
+    done = kduel("run", "outside:old", "--dry-run", "-b", "redis", "--sweep", *words)
+    assert done.returncode == (2 if said else 0) and said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [("4,8,16", ""), ("3,6", ""), ("2,3", "2, 3 CPUs cannot all have one speed"), ("1,2", "scheduling takes two CPUs at least")],
+)  # fmt: skip
+def test_exact_cpus_vary_where_all_can_have_one_speed(kduel, numbers: str, said: str) -> None:
+    words = ["-b", "wakeup", "--machine", "icount:cpus=2,scheduling=true", "--sweep", f"machine.cpus={numbers}"]
+    done = kduel("run", "outside:old", "--dry-run", *words)
+    assert done.returncode == (2 if said else 0) and said in done.stderr, done.stderr
+
+
+def test_one_exact_cpu_is_not_compared_with_several(kduel) -> None:
+    words = ["-b", "sharing", "--machine", "icount:cpus=2", "--sweep", "machine.cpus=1,2"]
+    done = kduel("run", "outside:old", "--dry-run", *words)
+    assert done.returncode == 2 and "one CPU counts instructions" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("words", ["", ":size=1"])
 def test_a_benchmark_without_a_name_is_told_so(kduel, words: str) -> None:
     done = kduel("run", *SWEEP[:3], "-b", words)

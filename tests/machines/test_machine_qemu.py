@@ -41,14 +41,14 @@ def kernel(cache) -> Kernel:
 
 @pytest.fixture
 def boot(cache, kernel, tmp_path):
-    def boot(*scripts: str, cmdline: str = "", deadline: float = 900, release: str = "", **settings: object):
+    def boot(*scripts: str, cmdline: str = "", deadline: float = 900, release: str = "", own=None, **settings):
         if release:
             chosen = Kernel(
                 spec=SPEC, release=release, image=kernel.image, sha256=kernel.sha256, modules=kernel.modules
             )
         else:
             chosen = kernel
-        arm = Arm(Contender(kernel=SPEC, cmdline=cmdline), chosen)
+        arm = Arm(Contender(kernel=SPEC, cmdline=cmdline, machine=own or {}), chosen)
         table = {"accel": "tcg", "memory": "512M", "disk": "256M", "boot_deadline": 900.0, **settings}
         needs = Needs(scratch=True, files=(("greet", greeter(tmp_path)),))
         machine = PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, progress=Progress())
@@ -280,6 +280,17 @@ def test_a_guest_sees_the_topology_that_was_asked_for(boot):
     assert seen["topology"]["llc"] == ["0-3", "4-7", "8-11", "12-15"]
     assert seen["topology"]["domains"][0] == "0: 2 4 8 16"
     assert boot.machine.max_wait_pct is None and boot.machine.behaviour_only
+
+
+@pytest.mark.guest
+def test_a_contender_has_settings_of_its_own(boot):
+    outcome, into = boot("true", own={"topology": "two-llc", "memory": "640M", "clocksource": "hpet"})
+    good(outcome)
+    seen = read_environment(into / "environment")
+    assert seen["cpus"] == 4 and seen["topology"]["llc"] == ["0-1", "2-3"]
+    assert 500 < seen["memory_kib"] >> 10 < 640 and seen["clocksource"] == "hpet"
+    assert "-m 640M" in (into / "rerun.sh").read_text()
+    assert boot.machine.settings.cpus == 2 and "4 CPUs" in boot.machine.timing_warning
 
 
 @pytest.mark.guest

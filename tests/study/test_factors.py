@@ -11,6 +11,7 @@ from kduel.core.errors import InputError
 from kduel.study.factors import regular_fraction
 from kduel.study.file import parse_study
 from kduel.study.load import Study, assemble
+from kduel.study.plan import make_plan
 
 
 def study(text: str) -> Study:
@@ -53,6 +54,22 @@ def test_sysctls_of_two_factors_are_joined() -> None:
     one = factor("a", '{ off = { sysctl = { "kernel.a" = 0 } }, on = { sysctl = { "kernel.a" = 1 } } }')
     found = study(HEAD + KERNELS + one + one.replace('"a"', '"b"').replace("kernel.a", "kernel.b") + JOB + COMMAND)
     assert found.contenders[1].sysctl == {"kernel.a": 0, "kernel.b": 1}
+
+
+def test_a_setting_of_the_machine_is_a_factor_and_joins_what_others_set() -> None:
+    clock = factor(
+        "clock", '{ tsc = { machine = { clocksource = "tsc" } }, hpet = { machine = { clocksource = "hpet" } } }'
+    )
+    found = study(HEAD + KERNELS + factor("machine.cpus", "[2, 4]") + clock + JOB + COMMAND)
+    assert found.design is not None
+    assert [one.name for one in found.design.factors] == ["kernel", "cpus", "clock"]
+    assert found.contenders[3].machine == {"cpus": 4, "clocksource": "hpet"}
+    assert found.names[3] == "installed-old, cpus=4, clock=hpet"
+    # Contenders of two machines cannot share a boot.
+    text = HEAD.replace("[settle]", '[blocks]\nunit = "load"\n[settle]') + factor("machine.cpus", "[2, 4]")
+    alike = '[[contender]]\nkernel = "a"\n'
+    planned = make_plan(study(text + alike + JOB + COMMAND), 1)
+    assert len({trial.boot for trial in planned if trial.block == 1}) == 2
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,15 @@ metrics = [{ name = "time", unit = "s", better = "lower", regex = "^time ([0-9.]
 COMMAND = 'command = "job"\n'
 Value = Callable[[dict[str, str], np.random.Generator], float | None]
 """From the levels of a cell: the value, or None for a trial that is void."""
+Files = Callable[[dict[str, str], np.random.Generator], dict[str, str]]
+"""From the levels of a cell: files by their names."""
+ENVIRONMENT = '{"cpu_model": "a CPU"}'
 
 
-def make_factor_run(path: Path, study: str, value: Value, *, blocks: int = 12, seed: int = 1) -> Path:
-    """A finished run of so many fixed blocks."""
+def make_factor_run(
+    path: Path, study: str, value: Value, *, blocks: int = 12, seed: int = 1, files: Files | None = None, environment: str = ENVIRONMENT
+) -> Path:  # fmt: skip
+    """A finished run of so many fixed blocks; `files` are further ones of each step."""
     read = assemble(parse_study(study, "made.toml"), study, "made.toml", fixed_blocks=blocks)
     lock = Lock(
         kduel="0.1.0",
@@ -83,7 +88,9 @@ def make_factor_run(path: Path, study: str, value: Value, *, blocks: int = 12, s
             (directory / "stdout").write_text(f"time {found or 0:.9f}\n")
             (directory / "stderr").write_text("")
             (directory / "exit.json").write_text('{"status": 0, "seconds": 1.0}')
-        (staged / "environment.json").write_text('{"cpu_model": "a CPU"}')
+            for name, text in files(read.design.cells[trial.contender], draw).items() if files else ():
+                (directory / name).write_text(text)
+        (staged / "environment.json").write_text(environment)
         record = TrialRecord(
             id=trial.id,
             block=trial.block,

@@ -90,7 +90,8 @@ from kduel.core.turns import Turns
     "--sweep",
     multiple=True,
     metavar="NAME=V1,V2,...",
-    help="Vary a parameter of the benchmarks that have it, or a key of the contenders, over these values: a factor; repeatable.",
+    help="Vary a parameter of the benchmarks that have it, a key of the contenders, or a setting of the machine (machine.cpus), "
+    "over these values: a factor; repeatable.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Show contenders, steps, number of trials and their time; begin nothing."
@@ -146,6 +147,7 @@ def command(
     kduel run old.deb new.deb --command ./bench --regex 'took ([0-9.]+) ms'
     kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
     kduel run debian:6.12 --sweep policy=other,fifo:50
+    kduel run debian:6.12 --sweep machine.cpus=2,4,8 -b hackbench
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
     from kduel.study.file import parse_study

@@ -71,6 +71,8 @@ class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The policy of the benchmarks: `other`, `batch`, `idle`, `rr:50`, `fifo:50`, `deadline:R,D,P`, `nice:5`."""
     modules: str = ""
     """A directory with the modules of a bare kernel image, where it needs any."""
+    machine: dict[str, str | int] = field(default_factory=dict)
+    """Settings in place of those of [machine], such as {"cpus" = 4}: what guests of this contender have."""
 
 
 LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")

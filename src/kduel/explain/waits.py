@@ -86,8 +86,8 @@ class WaitsExplanation(Struct, frozen=True):
 class Switches:
     """The plug-in's account of which task each CPU went on with, and of when programs read the clock."""
 
-    def __init__(self, text: str) -> None:
-        """Raises BrokenSwitchesError."""
+    def __init__(self, text: str, shift: int = 0) -> None:
+        """`shift` is the logarithm of the nanoseconds that an instruction takes. Raises BrokenSwitchesError."""
         self.clocks: list[int] = []
         self.times: dict[int, list[int]] = {}
         self.tasks: dict[int, list[tuple[int, str]]] = {}
@@ -95,9 +95,9 @@ class Switches:
             for line in text.splitlines():
                 time, what, *rest = line.split(" ", 3)
                 if what == CLOCK:
-                    self.clocks.append(int(time))
+                    self.clocks.append(int(time) << shift)
                 else:
-                    self.times.setdefault(int(what), []).append(int(time))
+                    self.times.setdefault(int(what), []).append(int(time) << shift)
                     self.tasks.setdefault(int(what), []).append((int(rest[0]), rest[1]))
         except (ValueError, IndexError) as error:
             raise BrokenSwitchesError(f"the plug-in's line {line[:80]!r} is no switch") from error

@@ -13,6 +13,8 @@ from kduel.guest.topology import Topology
 RESULTS_PORT = "kduel.results"
 ROOT_SERIAL = "kduel-root"
 SCRATCH_SERIAL = "kduel-scratch"
+TOPOLOGY_READ = "vendor=GenuineIntel"
+"""With it every kernel reads the emulated CPU's threads and caches."""
 
 
 class Platform(Struct, frozen=True):
@@ -71,7 +73,7 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
         """QEMU's CPU model. The emulated one has AMD's name without AMD's leaves for threads and caches; with Intel's name
         every kernel reads both (and takes Intel's mitigations for its own)."""
         model = self.board.processor[self.accelerator]
-        return f"{model},vendor=GenuineIntel" if self.topology and self.accelerator == "tcg" else model
+        return f"{model},{TOPOLOGY_READ}" if self.topology and self.accelerator == "tcg" else model
 
     def with_open_files(self, given: Handles) -> Self:
         """Copy of the machine with its files as QEMU is handed them. Raises HostError."""

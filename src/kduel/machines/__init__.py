@@ -18,6 +18,7 @@ from kduel.core.experiment import Contender, Void
 from kduel.core.host import HostStep
 from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.progress import Progress
+from kduel.core.text import did_you_mean
 from kduel.core.turns import StepTurns
 from kduel.guest import programs
 from kduel.guest.turns import BlockTurns
@@ -179,6 +180,9 @@ class MachineKind(ABC, Generic[S]):
     timed_on_host: ClassVar[bool] = True
     """True if time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 
+    of_contenders: ClassVar[tuple[str, ...]] = ()
+    """The settings of which a contender may have its own; they can be factors."""
+
     Settings: type[S]
     """The `S` of `MachineKind[S]`."""
 
@@ -259,6 +263,26 @@ class MachineKind(ABC, Generic[S]):
     def read_settings(self, table: dict[str, Any]) -> S:
         """The typed settings. Raises InputError naming the key."""
         return convert_table(table, self.Settings, f"machine {self.name}", "settings")
+
+    def read_all_settings(self, table: dict[str, Any], contenders: Sequence[Contender]) -> list[S]:
+        """The typed settings of each contender's machine, each once. Raises InputError naming the contender."""
+        found: list[S] = []
+        for contender in contenders:
+            for key in contender.machine:
+                if key not in self.of_contenders:
+                    raise InputError(
+                        f"{contender.name}: machine.{key} cannot be a contender's own on the machine {self.name}",
+                        f"{did_you_mean(key, self.of_contenders)}What can vary there: {', '.join(self.of_contenders) or 'nothing'}.",
+                    )
+            try:
+                settings = self.read_settings(table | contender.machine)
+            except InputError as error:
+                if not contender.machine:
+                    raise
+                raise InputError(f"{contender.name}: {error.message}", error.remedy) from error
+            if settings not in found:
+                found.append(settings)
+        return found
 
 
 def machine_kind(name: str) -> MachineKind[Any]:

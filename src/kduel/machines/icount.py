@@ -30,7 +30,7 @@ from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
-from kduel.core.experiment import RESOLUTION
+from kduel.core.experiment import RESOLUTION, Contender
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
@@ -40,7 +40,8 @@ from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
 from kduel.guest.root import Root, root_image
 from kduel.guest.size import Size, mebibytes
-from kduel.guest.vm import VirtualMachine
+from kduel.guest.topology import settle_cpus
+from kduel.guest.vm import TOPOLOGY_READ, VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.guests import turns
@@ -67,6 +68,8 @@ class IcountSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, k
     cpus: Annotated[int, Meta(ge=1, le=16)] = 1
     """Above 1: the cache lines that move between so many CPUs are counted, in place of instructions; or with `scheduling`
     they all run at one speed."""
+    topology: str = ""
+    """Of the CPUs, as on the machine qemu. It determines cpus, and what schedulers see; memory and caches cost nothing."""
     scheduling: bool = False
     """True if all CPUs execute all the time, in turns, for what schedulers do on several CPUs."""
     quantum: turns.Quantum = turns.QUANTUM
@@ -101,6 +104,7 @@ class IcountMachine(QemuMachine):
         bases: Mapping[str, Base],
         images: Mapping[str, Path],
         cache: Cache,
+        arms: Sequence[Arm] = (),
         *,
         whole_root: bool = False,
         trial_files: Sequence[str] = (),
@@ -114,6 +118,7 @@ class IcountMachine(QemuMachine):
             where = f"kduel.root=/dev/pmem0 memmap={pmem}M!{start}M"
         inner = QemuSettings(
             cpus=settings.cpus,
+            topology=settings.topology,
             memory=f"{memory + pmem}M",
             accel="tcg",
             cmdline=" ".join(
@@ -131,10 +136,9 @@ class IcountMachine(QemuMachine):
             priority=settings.priority,
             boot_deadline=settings.boot_deadline,
         )
-        super().__init__(inner, "tcg", root, bases, images, None, cache)
-        self.pin = []
-        self.max_wait_pct = None
-        self.timing_warning = turns.warning(settings.cpus, settings.quantum) if settings.scheduling else ""
+        super().__init__(inner, "tcg", root, bases, images, None, cache, arms)
+        self.max_wait_pct, self.behaviour_only = None, False
+        self.timing_warning = turns.warning(self.most_cpus, settings.quantum) if settings.scheduling else ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
         self.cpu = settings.cpu or cpu_model(known_features())
@@ -143,7 +147,7 @@ class IcountMachine(QemuMachine):
         self.facts = {
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction"
-            + (f", of {settings.cpus} CPUs each executes one in {settings.cpus} ns" if settings.scheduling else ""),
+            + (f", of {self.most_cpus} CPUs each executes one in {self.most_cpus} ns" if settings.scheduling else ""),
             "qemu": qemu_version(),
             "cpus": settings.cpus,
             "cpu": self.cpu,
@@ -153,7 +157,7 @@ class IcountMachine(QemuMachine):
         }
         if settings.scheduling:
             self.facts["scheduling"] = {"quantum": settings.quantum, "online": settings.online}
-            self.facts[RESOLUTION] = turns.resolution(settings.cpus, settings.quantum)
+            self.facts[RESOLUTION] = turns.resolution(self.most_cpus, settings.quantum)
         if whole_root:
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         api = plugin_api(self.facts["qemu"])
@@ -166,6 +170,14 @@ class IcountMachine(QemuMachine):
     def why_no_turns(self, turns: int) -> str:
         """Counts do not depend on what the host does meanwhile."""
         return "its counts do not depend on the host, and each trial is a boot of its own"
+
+    def pin_of(self, arm: Arm) -> list[int]:
+        """None: no count depends on the host."""
+        return []
+
+    def shift_of(self, arm: Arm) -> int:
+        """Logarithm of the nanoseconds that an instruction takes, so that CPUs have one speed whatever their number is."""
+        return (self.most_cpus // self.settings_of(arm).cpus).bit_length() - 1 if self.icount.scheduling else 0
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """Virtual machine as for timing, without any disk."""
@@ -182,14 +194,16 @@ class IcountMachine(QemuMachine):
 
     def key(self, trial: Trial) -> str:
         """Hash of all that determines a trial: kernel, programs, script, command line, QEMU and its arguments."""
+        settings = self.settings_of(trial.arm)
         return digest(
             self.facts["qemu"],
-            self.fixed_options(trial.block),
+            self.fixed_options(trial),
             self.cmdline(trial.arm),
             trial.arm.kernel.sha256,
             self.bases[trial.arm.kernel.parts].archive.parent.name,
-            str(self.settings.memory),
-            *([self.settings.cpus] if self.settings.cpus > 1 else []),
+            str(settings.memory),
+            *([settings.cpus] if settings.cpus > 1 else []),
+            *([settings.topology] if settings.topology else []),
             *([self.icount.quantum, self.icount.online] if self.icount.scheduling else []),
             self.plugin.parent.name,
             self.guard.parent.name,
@@ -213,8 +227,9 @@ class IcountMachine(QemuMachine):
 
     def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: str) -> Outcome:
         """Boot as `boot` does, without waiting for a turn."""
+        cpus = self.settings_of(trial.arm).cpus
         if self.icount.scheduling:
-            online = turns.bring_online(self.settings.cpus, descending=self.icount.online == "descending")
+            online = turns.bring_online(cpus, descending=self.icount.online == "descending")
             trial = structs.replace(trial, script=online + trial.script)
         head = self.boot_files(trial)
         notes = {"/kduel/symbols": symbols}
@@ -223,7 +238,7 @@ class IcountMachine(QemuMachine):
         if self.icount.scheduling:
             counting += f",out={SPENT},quantum={self.icount.quantum}"
             writes = {**writes, SPENT: trial.into / turns.TURNS}
-        elif self.settings.cpus > 1:
+        elif cpus > 1:
             counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
             writes = {**writes, LINES: trial.into / SHARED_LINES}
         else:
@@ -240,7 +255,7 @@ class IcountMachine(QemuMachine):
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=max(trial.deadline, self.settings.boot_deadline),
-                extra=[*self.fixed_options(trial.block), "-plugin", PLUGIN_FILE + counting],
+                extra=[*self.fixed_options(trial), "-plugin", PLUGIN_FILE + counting],
                 reads={**self.read_always, PLUGIN_FILE: self.plugin},
                 writes=writes,
                 linger=self.settings.boot_deadline,
@@ -252,19 +267,21 @@ class IcountMachine(QemuMachine):
         outcome = self.judge(trial, done)
         if self.icount.scheduling and not outcome.void:
             account = trial.into / turns.TURNS
-            if why := turns.why_uneven(account, self.settings.cpus, self.icount.quantum):
+            if why := turns.why_uneven(account, cpus, self.icount.quantum):
                 return structs.replace(outcome, void=turns.UNEVEN, message=f"The CPUs did not have one speed: {why}.")
         return outcome
 
-    def fixed_options(self, block: int) -> list[str]:
+    def fixed_options(self, trial: Trial) -> list[str]:
         """QEMU's arguments that take the host's time and entropy out of the guest."""
         cpu, seed = self.cpu, 1
+        if self.settings_of(trial.arm).topology:
+            cpu = f"{cpu},{TOPOLOGY_READ}"
         if self.icount.layouts:
             # The guest takes its layout from these instructions, and QEMU what they give from the seed.
             cpu = cpu.replace(",-rdrand", "").replace(",-rdseed", "")
-            seed = 1 + (block - 1) % self.icount.layouts
+            seed = 1 + (trial.block - 1) % self.icount.layouts
         words = [
-            *("-cpu", cpu, "-icount", "shift=0,sleep=off", "-seed", str(seed)),
+            *("-cpu", cpu, "-icount", f"shift={self.shift_of(trial.arm)},sleep=off", "-seed", str(seed)),
             *("-rtc", "base=2026-01-01T00:00:00,clock=vm"),
             *("-global", "virtio-serial-pci.ioeventfd=off"),
         ]
@@ -300,7 +317,7 @@ class IcountMachine(QemuMachine):
                     boot_deadline=self.settings.boot_deadline,
                     deadline=self.settings.boot_deadline,
                     extra=[
-                        *self.fixed_options(trial.block),
+                        *self.fixed_options(trial),
                         "-plugin",
                         f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}",
                     ],
@@ -339,13 +356,14 @@ class Icount(MachineKind[IcountSettings]):
     counts: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
     architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
+    of_contenders: ClassVar[tuple[str, ...]] = ("cpus", "topology")
     summary: ClassVar[str] = (
         "a deterministic virtual machine that counts instructions: exact, on any host, in parallel"
     )
 
     def read_settings(self, table: dict[str, Any]) -> IcountSettings:
         """Read and check the table, before any kernel is fetched."""
-        settings = super().read_settings(table)
+        settings = super().read_settings(settle_cpus(table, self.name))
         memory = mebibytes(settings.memory, "memory")
         if not PMEM_STEP <= memory <= 1024 or memory % PMEM_STEP:
             raise InputError(
@@ -365,9 +383,15 @@ class Icount(MachineKind[IcountSettings]):
                 )
         return settings
 
+    def read_all_settings(self, table: dict[str, Any], contenders: Sequence[Contender]) -> list[IcountSettings]:
+        """As for all machines; different numbers of CPUs must be comparable."""
+        found = super().read_all_settings(table, contenders)
+        turns.check_numbers(sorted({one.cpus for one in found}), scheduling=found[0].scheduling)
+        return found
+
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
         """The boot is counted from a fixed address; several CPUs share lines, and their clock counts the instructions of all."""
-        several = settings.get("cpus", 1) != 1
+        several = settle_cpus(settings, self.name).get("cpus", 1) != 1
         if settings.get("scheduling"):
             alone = (BOOT.name, KBENCH.name, REQUEST.name, SHARING.name, TOUCHING.name)
             return "with scheduling = true nothing is counted but time" if benchmark in alone else ""
@@ -405,6 +429,7 @@ class Icount(MachineKind[IcountSettings]):
             bases,
             images,
             cache,
+            arms,
             whole_root=bool(needs.packages),
             trial_files=needs.trial_files,
         )

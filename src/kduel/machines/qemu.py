@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar, Unpack
 from msgspec import Struct, structs
 
 from kduel.core.cache import Cache
+from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.guest import confine, envelope, initramfs, link, priority, probe, scratch
 from kduel.guest.busybox import busybox
@@ -76,21 +77,23 @@ class InQemu(GuestMachine):
 
     def make_guest(self, kind: type[Described], arm: Arm, initrd: Path, **particulars: Any) -> Described:
         """A virtual machine of that kind with what the settings and the arm determine, and its own particulars."""
+        settings = self.settings_of(arm)
         return kind(
             architecture=arm.kernel.architecture,
             accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            topology=self.settings.planned_topology,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
+            cpus=settings.cpus,
+            topology=settings.planned_topology,
+            memory_mib=mebibytes(settings.memory, "memory"),
             kernel=self.images[arm.kernel.sha256],
             initrd=initrd,
             cmdline=self.cmdline(arm),
             **particulars,
         )
 
-    def fault_of_emulator(self, console: Sequence[str]) -> str:
+    def fault_of_emulator(self, arm: Arm, console: Sequence[str]) -> str:
         """By the known faults of QEMU's versions."""
-        return explain_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
+        cpus = self.settings_of(arm).cpus
+        return explain_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=cpus)
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine, with the peer in another one."""
@@ -131,12 +134,17 @@ class InQemu(GuestMachine):
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=trial.deadline,
-                pin=self.pin,
+                pin=self.pin_of(trial.arm),
                 handles=[disk] if disk else [],
                 raised=self.raised,
                 side=side,
                 seat=seat,
             )
+
+    def pin_of(self, arm: Arm) -> list[int]:
+        """The host's CPUs for an arm's virtual ones."""
+        cpus = self.settings_of(arm).cpus
+        return self.pin if cpus == self.settings.cpus else host_cpus(cpus)
 
     def argv_by_hand(self, arm: Arm) -> list[str]:
         """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
@@ -198,13 +206,16 @@ class QemuMachine(InQemu):
         images: Mapping[str, Path],
         disk: Path | None,
         cache: Cache,
+        arms: Sequence[Arm] = (),
     ) -> None:
         super().__init__(settings, bases, images, cache)
         self.accelerator, self.root, self.disk = accelerator, root, disk
+        self.each = [self.settings_of(arm) for arm in arms] or [settings]
         self.pin = host_cpus(settings.cpus)
+        self.most_cpus = max(one.cpus for one in self.each)
         self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.emulated = accelerator == "tcg"
-        if settings.topology and not self.pin:
+        if any((one.topology or one != settings) and not host_cpus(one.cpus) for one in self.each):
             # More CPUs than the host has: for what a scheduler does, not for how long it takes.
             self.max_wait_pct, self.behaviour_only = None, True
         self.timing_warning = " ".join(self.warnings())
@@ -229,8 +240,8 @@ class QemuMachine(InQemu):
             yield TCG_WARNING
         elif is_virtual():
             yield NESTED_WARNING
-        if not self.pin:
-            yield CROWDED_WARNING.format(guest=self.settings.cpus, host=len(os.sched_getaffinity(0)))
+        if not host_cpus(self.most_cpus):
+            yield CROWDED_WARNING.format(guest=self.most_cpus, host=len(os.sched_getaffinity(0)))
 
     def why_no_turns(self, turns: int) -> str:
         """The guests' clocks must stand while they are held: kvm-clock is set back then, and the TSC is not."""
@@ -242,7 +253,7 @@ class QemuMachine(InQemu):
 
     def why_no_room(self, guests: int) -> str:
         """All guests of a block need their whole memory at once."""
-        return why_no_memory(guests, mebibytes(self.settings.memory, "memory"))
+        return why_no_memory(guests, max(mebibytes(one.memory, "memory") for one in self.each))
 
     def join(self, peer: Peer) -> None:
         """Give the machine a peer; the host's CPUs are shared out to both."""
@@ -273,12 +284,12 @@ class QemuMachine(InQemu):
             initrd,
             root=self.root.image,
             scratch=disk,
-            disk_cache=self.settings.disk_cache,
+            disk_cache=self.settings_of(arm).disk_cache,
         )
 
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""
-        clock = self.settings.clocksource
+        clock = self.settings_of(arm).clocksource
         words = [
             f"console={PLATFORMS[arm.kernel.architecture].console}",
             "panic=-1 oops=panic reboot=t",
@@ -296,6 +307,7 @@ class Qemu(MachineKind[QemuSettings]):
 
     name: ClassVar[str] = "qemu"
     architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
+    of_contenders: ClassVar[tuple[str, ...]] = ("cpus", "topology", "memory", "clocksource", "disk_cache")
     summary: ClassVar[str] = "a fresh virtual machine per trial on this host; KVM where it works, else emulated"
 
     def read_settings(self, table: dict[str, Any]) -> QemuSettings:
@@ -363,7 +375,12 @@ class Qemu(MachineKind[QemuSettings]):
         accelerator = probe.choose_accelerator(
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
-        machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+        machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache, arms)
+        if peer and any(one.cpus != settings.cpus for one in machine.each):
+            raise InputError(
+                "a step needs a peer, and contenders have numbers of CPUs of their own",
+                "Leave the step or the factor out: the host's CPUs are shared out to both guests once.",
+            )
         if peer:
             machine.join(
                 Peer(QemuMachine(settings_of_peer(settings), accelerator, root, bases, images, None, cache), peer)

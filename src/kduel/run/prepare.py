@@ -97,13 +97,15 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     kind = machine_kind(study.machine)
     try:
         settings = kind.read_settings(study.machine_settings)
+        own = kind.read_all_settings(study.machine_settings, study.contenders)
     except InputError as error:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
     check_kind(kind, prepared)
     check_counted(study, kind, prepared)
-    check_peer(kind, settings, prepared)
-    check_room(settings, prepared)
+    for each in own:
+        check_peer(kind, each, prepared)
+        check_room(each, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
@@ -363,6 +365,7 @@ def kernel_record(contender: Contender, kernel: Kernel | None, unbuilt: str) -> 
         provenance=kernel.provenance if kernel else {},
         unbuilt=unbuilt,
         sysctl=contender.sysctl,
+        machine=contender.machine,
     )
 
 

@@ -56,7 +56,8 @@ class TrialSetup:
         steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
         self.modules = list(dict.fromkeys(module for each, given in steps for module in each.loaded_modules(given)))
         for arm in arms:
-            schedulers.validate(arm.contender, arm.kernel, steps, cpus=study.machine_settings.get("cpus"))
+            settings = study.machine_settings | arm.contender.machine
+            schedulers.validate(arm.contender, arm.kernel, steps, cpus=settings.get("cpus"))
         self.setups = {
             contender.name: schedulers.make_setup(contender, study.contenders, cache=cache)
             for contender in study.contenders

@@ -55,6 +55,7 @@ class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     unbuilt: str = ""
     """Why there is no kernel: it does not build."""
     sysctl: dict[str, str | int] = field(default_factory=dict)
+    machine: dict[str, str | int] = field(default_factory=dict)
     scheduler: dict[str, str] = field(default_factory=dict)
     """Version and SHA-256 of its sched_ext scheduler."""
 

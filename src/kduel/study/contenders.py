@@ -109,7 +109,8 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
 def check_texts(contender: Contender, where: str) -> None:
     """Raises InputError for texts that a terminal would obey or a file's name cannot hold."""
     texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if isinstance(value, str)}
-    texts |= {f"sysctl {key!r}": f"{key}={value}" for key, value in contender.sysctl.items()}
+    for name in ("sysctl", "machine"):
+        texts |= {f"{name} {key!r}": f"{key}={value}" for key, value in getattr(contender, name).items()}
     for key, value in texts.items():
         check_printable(key, value, where)
     check_name(contender.name, where)
@@ -169,7 +170,7 @@ def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> 
         contender.policy,
         contender.cmdline,
     ]
-    words += [f"{key}={value}" for key, value in contender.sysctl.items()]
+    words += [f"{key}={value}" for key, value in (contender.sysctl | contender.machine).items()]
     return " ".join(word for word in words if word)
 
 

@@ -33,7 +33,8 @@ class FactorTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     name: str
     levels: list[Level] | dict[str, dict[str, Any]]
-    """Values of the key of a contender, or of the parameter of benchmarks, that `name` is; or by the level's name what it
+    """Values of the key of a contender, of the setting of the machine (`machine.cpus`), or of the parameter of benchmarks, that
+    `name` is; or by the level's name what it
     changes: keys of a contender (kernel, cmdline, sysctl, scheduler, policy, ...) or parameters of benchmarks."""
 
 
@@ -65,6 +66,8 @@ class Crossing(NamedTuple):
 
 
 CONTENDER_KEYS = tuple(name for name in Contender.__struct_fields__ if name != "name")
+OF_MACHINE = "machine."
+"""Before a setting of the machine, where a factor is one."""
 
 
 def cross(
@@ -143,7 +146,11 @@ def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[st
         check_levels(list(changes), where)
     else:
         check_levels([label(read.name, value) for value in read.levels], where)
-        changes = {label(read.name, value): {read.name: value} for value in read.levels}
+        name, setting, key = read.name.rpartition(OF_MACHINE)
+        changes = {
+            label(read.name, value): {"machine": {key: value}} if setting and not name else {read.name: value}
+            for value in read.levels
+        }
     for name in changes:
         check_printable("a level", name, where)
     keys = {key for change in changes.values() for key in change}
@@ -157,7 +164,7 @@ def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[st
             f"({', '.join(sorted(keys - set(CONTENDER_KEYS)))})",
             "Make two factors of it: levels of benchmarks share a boot, and levels of contenders do not.",
         )
-    return ReadFactor(Factor(name=read.name, levels=list(changes)), changes, of_steps)
+    return ReadFactor(Factor(name=read.name.removeprefix(OF_MACHINE), levels=list(changes)), changes, of_steps)
 
 
 def check_levels(levels: Sequence[str], where: str) -> None:

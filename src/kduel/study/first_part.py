@@ -17,7 +17,8 @@ EXACT_SEED = 1
 def first_part(study: Study) -> Study:
     """The study of the exact part. Raises InputError where its machine, an emulator of one CPU, cannot stand for that
     of the study, or the contenders differ in more than kernel and command line."""
-    several = study.machine == "icount" and study.machine_settings.get("cpus", 1) != 1
+    settings = study.machine_settings
+    several = study.machine == "icount" and (settings.get("cpus", 1) != 1 or bool(settings.get("topology")))
     if study.machine != "qemu" and not several:
         raise InputError(
             f"an exact part can come before a run on the machine qemu, or icount with several CPUs, not on {study.machine}",
@@ -26,7 +27,7 @@ def first_part(study: Study) -> Study:
     if not only_kernels(study):
         others = [one.name for one in study.contenders if one != only_kernel(one)]
         raise InputError(
-            f"{others[0]} sets a scheduler, a policy or sysctls; the exact part compares kernels and command lines",
+            f"{others[0]} sets a scheduler, a policy, sysctls or the machine; the exact part compares kernels and command lines",
             "Leave out --exact-first, or exact_first in the study.",
         )
     suite = study.about.exact_first or SUITE

@@ -35,9 +35,9 @@ class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check_names(self.id, self.contender, self.host)
 
 
-def same_boot(contender: Contender) -> tuple[str, str, str]:
+def same_boot(contender: Contender) -> tuple[object, ...]:
     """Properties that two contenders must share to run in one boot."""
-    return contender.kernel, contender.modules, contender.cmdline
+    return contender.kernel, contender.modules, contender.cmdline, *sorted(contender.machine.items())
 
 
 def slug(text: str) -> str:

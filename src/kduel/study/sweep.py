@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kduel.core.errors import InputError
 from kduel.study.contenders import as_toml
-from kduel.study.factors import CONTENDER_KEYS, check_keys, check_levels, parameters_of
+from kduel.study.factors import CONTENDER_KEYS, OF_MACHINE, check_keys, check_levels, parameters_of
 from kduel.study.steps import expand
 
 NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?")
@@ -70,11 +70,17 @@ def read_sweep(words: str) -> Sweep:
 
 def check_values(one: Sweep, tables: Sequence[dict[str, Any]]) -> None:
     """Raises InputError for a key that nothing has, and for a value that a benchmark does not take."""
+    if one.name.startswith(OF_MACHINE):  # Which settings there are is known by the machine.
+        return
     check_keys([one.name], tables, f"{one.option} varies")
     if one.name == "sysctl":
         raise InputError(
             f"{one.option}: sysctls are a table, which the command line does not take",
             'Write a study file (`kduel init`), in whose [[factor]] each level is one: levels.low.sysctl = { "vm.swappiness" = 10 }.',
+        )
+    if one.name == "machine":
+        raise InputError(
+            f"{one.option}: name the setting of the machine that varies", "For example --sweep machine.cpus=2,4,8."
         )
     if one.name in CONTENDER_KEYS:
         return

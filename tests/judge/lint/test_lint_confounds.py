@@ -158,6 +158,19 @@ def test_schedulers_and_policies_are_declared_by_the_contenders() -> None:
     assert compare(other(sched_ext={"ops": "bpfland_1.1.4"})) == {"scheduler.sched_ext.ops": False}
 
 
+def test_settings_of_the_machine_declare_what_follows_from_them() -> None:
+    declared = declared_by([Contender(kernel="k", machine={"cpus": 2}), Contender(kernel="k", machine={"cpus": 4})])
+    changed = other(cpus=4, topology={"llc": ["0-3"]}, clocksource="hpet")
+    assert compare(changed, declared) == {
+        "hardware.cpus": True,
+        "topology.llc": True,
+        "clocksource.clocksource": False,
+    }
+    declared = declared_by([Contender(kernel="k"), Contender(kernel="k", machine={"clocksource": "hpet"})])
+    assert compare(other(clocksource="hpet"), declared) == {"clocksource.clocksource": True}
+    assert compare(changed)["hardware.cpus"] is False
+
+
 def test_lists_are_told_by_what_only_one_arm_has() -> None:
     (found,) = differences({"old": [BASE], "new": [other(cpu_flags=["avx", "la57"])]}, DeclaredDifferences())
     assert found.values == {"old": "avx2 sse2", "new": "la57"}

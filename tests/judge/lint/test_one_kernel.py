@@ -29,3 +29,4 @@ def test_what_can_differ_is_no_such_pair() -> None:
     for changes in ({"sha256": "99"}, {"cmdline": ""}, {"policy": "batch"}, {"facts": {"modules": "12"}}):
         assert not found(**changes), changes
     assert not found(facts={"modules": "none", "sysctl": {"vm.swappiness": 1}})
+    assert not found(facts={"modules": "none", "machine": {"cpus": 4}})

@@ -12,6 +12,7 @@ import pytest
 from counting import ready_of, trial_of
 
 from kduel.core.results import Results
+from kduel.guest.environment import read_environment
 from kduel.machines.guests.turns import TURNS
 from kduel.run.exact.measure import exact_machine
 from kduel.run.exact.subject import Subject
@@ -59,6 +60,25 @@ def test_a_cpu_is_as_fast_alone_as_beside_others(tmp_path: Path) -> None:
     assert abs(first - one) < 0.1 * one and abs(second - one) < 0.1 * one
     cpus = json.loads((tmp_path / "trial" / TURNS).read_text())["cpus"]
     assert len(cpus) == 2 and abs(cpus[0][1] - cpus[1][1]) < 40_000 < cpus[0][1] / 1000
+
+
+def test_cpus_have_one_speed_whatever_their_number_is(tmp_path: Path) -> None:
+    """A process of fixed work takes as long on four CPUs with two caches as on two CPUs, whose clock has longer steps."""
+    head, *_ = STUDY.replace("[1, 2]", "1").replace("cpus = 2\n", "").partition("[[contender]]")
+    own = '[[contender]]\nkernel = "debian:6.12-cloud"\nmachine = {}\n'
+    ready = ready_of(head + own.format("{ cpus = 2 }") + own.format('{ topology = "two-llc" }'))
+    machine, durations = exact_machine(ready), []
+    for arm, cpus in zip(ready.arms, (2, 4), strict=True):
+        trial = msgspec.structs.replace(trial_of(ready, tmp_path / str(cpus), deadline=900), arm=arm)
+        outcome = machine.boot_once(trial)
+        assert not outcome.void, outcome.message
+        seen = read_environment(tmp_path / str(cpus) / "environment")
+        assert len(json.loads((trial.into / TURNS).read_text())["cpus"]) == seen["cpus"] == cpus
+        ((start, end, *_),) = json.loads((trial.into / "01-kload-cpu-1-40000i/stdout").read_text())["each"]["rows"]
+        durations.append(end - start)
+    assert seen["topology"]["llc"] == ["0-1", "2-3"] and seen["topology"]["domains"][0] == "0: 2 4"
+    assert abs(durations[1] - durations[0]) < 0.1 * durations[0]
+    assert machine.facts["resolution_ns"] == 40_000 and "executes one in 4 ns" in machine.facts["clock"]
 
 
 def test_the_tasks_that_a_slow_wake_up_waited_for_are_named() -> None:

@@ -10,7 +10,7 @@ from kduel.core.results import ContenderResult, Results
 from kduel.core.samples import StepResult
 from kduel.study.factors import family_name
 
-FACTORS = ("kernel", "cmdline", "scheduler", "policy", "sysctl")
+FACTORS = ("kernel", "cmdline", "scheduler", "policy", "sysctl", "machine")
 
 
 class GridPoint(Struct, frozen=True):
@@ -69,20 +69,20 @@ class Pair(Struct, frozen=True):
 
 
 def level(contender: ContenderResult, factor: str, contenders: Sequence[ContenderResult]) -> str:
-    """Level of a factor that the contender has, as text; of sysctls those that not all have alike."""
-    if factor == "sysctl":
-        tables = [sysctls(each) for each in contenders]
+    """Level of a factor that the contender has, as text; of sysctls and settings of the machine those that not all have alike."""
+    if factor in ("sysctl", "machine"):
+        tables = [table_of(each, factor) for each in contenders]
         return " ".join(
             f"{key}={value}"
-            for key, value in sorted(sysctls(contender).items())
+            for key, value in sorted(table_of(contender, factor).items())
             if any(table.get(key) != value for table in tables)
         )
     return str(getattr(contender, factor) or "")
 
 
-def sysctls(contender: ContenderResult) -> dict[str, object]:
-    """Sysctls that a contender sets."""
-    found = contender.facts.get("sysctl")
+def table_of(contender: ContenderResult, name: str) -> dict[str, object]:
+    """Sysctls, or settings of the machine, that a contender sets."""
+    found = contender.facts.get(name)
     return found if isinstance(found, dict) else {}
 
 

@@ -98,6 +98,13 @@ SET_BY = {
     ("clocksource", "clocksources"): clocks,
 }
 """By group and key, the command line's parameters that set a property (Documentation/admin-guide/kernel-parameters.txt)."""
+OF_SETTINGS = {
+    "cpus": (of_cpus := ("hardware", "topology", "mitigations")),
+    "topology": of_cpus,
+    "memory": ("memory_kib",),
+    "clocksource": ("clocksource",),
+}
+"""By setting of the machine, the groups and keys that follow from it: threads of a core have mitigations of their own."""
 NEAR = 0.02
 """MemTotal differs a little from kernel to kernel on the same machine."""
 LONGEST = 300
@@ -124,12 +131,14 @@ def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> De
     words = [set(contender.cmdline.split()) for contender in contenders]
     changed: set[str] = set().union(*words) - (set(words[0]).intersection(*words) if words else set())
     sysctls = {key for contender in contenders for key in contender.sysctl}
+    machines = {key for contender in contenders for key in contender.machine}
+    varied = {key for key in machines if differ([contender.machine.get(key) for contender in contenders])}
     return DeclaredDifferences(
         kernels=differ([(contender.kernel, contender.modules) for contender in contenders]),
         cmdline=frozenset(changed | {word.partition("=")[0] for word in changed}),
         sysctl=frozenset(key for key in sysctls if differ([contender.sysctl.get(key) for contender in contenders])),
         scheduler=differ([(contender.scheduler, contender.policy) for contender in contenders]),
-        keys=frozenset(keys),
+        keys=frozenset(keys).union(*(OF_SETTINGS.get(key, ()) for key in varied)),
     )
 
 

@@ -21,7 +21,7 @@ from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Run
 from kduel.guest.size import Size
-from kduel.guest.topology import Topology, parse_topology, why_other_topology
+from kduel.guest.topology import Topology, parse_topology, settle_cpus, why_other_topology
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineSettings, Outcome, Seconds, Trial
 
@@ -84,6 +84,11 @@ class GuestMachine(Machine):
         other.settings = structs.replace(self.settings, **settings)
         return other
 
+    def settings_of(self, arm: Arm) -> QemuSettings:
+        """The settings of an arm's guests: the machine's, and in their place those of the contender."""
+        own = arm.contender.machine
+        return structs.replace(self.settings, **settle_cpus(own, "guest")) if own else self.settings
+
     def modules(self, kernel: Kernel) -> str | None:
         """Digest of the modules in its initial RAM disk: it loads no others."""
         return self.bases[kernel.parts].modules
@@ -122,7 +127,7 @@ class GuestMachine(Machine):
                 stuck=done.stuck,
             )
             void, message = found.void, found.message
-            if void == "oops" and (fault := self.fault_of_emulator(console)):
+            if void == "oops" and (fault := self.fault_of_emulator(trial.arm, console)):
                 void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not arrive completely: {error}."
@@ -141,7 +146,7 @@ class GuestMachine(Machine):
             void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
         return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
 
-    def fault_of_emulator(self, console: Sequence[str]) -> str:
+    def fault_of_emulator(self, arm: Arm, console: Sequence[str]) -> str:
         """Reason why an oops is the emulator's fault and not the kernel's; empty where it is not known to be."""
         return ""
 
@@ -149,7 +154,7 @@ class GuestMachine(Machine):
         """Properties of the guest that differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
         expected = self.expected_environment(trial.arm)
-        planned = self.settings.planned_topology
+        planned = self.settings_of(trial.arm).planned_topology
         reasons = ["" if captured else "it recorded nothing of its environment"]
         for environment in map(read_environment, captured):
             reasons.append(gate(environment, expected))
@@ -164,11 +169,12 @@ class GuestMachine(Machine):
 
     def expected_environment(self, arm: Arm) -> dict[str, Any]:
         """Facts in the environment of a valid trial."""
-        clock = self.settings.clocksource
+        settings = self.settings_of(arm)
+        clock = settings.clocksource
         return {
             "release": arm.kernel.release,
             "architecture": arm.kernel.architecture,
-            "cpus": self.settings.cpus,
+            "cpus": settings.cpus,
             "clocksource": clock,
             "clocksource_end": clock,
         }

@@ -6,6 +6,7 @@ instruction in N nanoseconds of the guest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.reading import Natural
+from kduel.core.errors import InputError
 from kduel.core.text import plural
 
 QUANTUM = 10_000
@@ -57,6 +59,22 @@ def bring_online(cpus: int, *, descending: bool) -> str:
     order = range(1, cpus)
     numbers = " ".join(map(str, reversed(order) if descending else order))
     return f"for cpu in {numbers}; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done\n{schedstat.ENABLE}"
+
+
+def check_numbers(numbers: Sequence[int], *, scheduling: bool) -> None:
+    """Raises InputError for numbers of CPUs, ascending, that cannot be compared. All have the speed of those of the largest
+    machine by the length of the clock's step, which is a power of two."""
+    most = numbers[-1]
+    if scheduling and any(most % few or (most // few).bit_count() > 1 for few in numbers):
+        raise InputError(
+            f"machine icount: {', '.join(map(str, numbers))} CPUs cannot all have one speed",
+            "Give numbers that are each a half, a quarter, ... of the largest, such as 2, 4 and 8.",
+        )
+    if numbers[0] == 1 and most > 1:
+        raise InputError(
+            "machine icount: one CPU counts instructions, and several count shared cache lines: they cannot be compared",
+            "Give two CPUs at least to all contenders.",
+        )
 
 
 def warning(cpus: int, quantum: int) -> str:

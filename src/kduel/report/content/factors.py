@@ -26,6 +26,7 @@ from kduel.judge.factors.headline import (
 )
 from kduel.judge.verdict.headline import how_it_compares
 from kduel.judge.verdict.rule import gating_rule
+from kduel.report.content.fits import Fit, fits
 
 LINES_OF_CELLS = 16
 
@@ -38,7 +39,8 @@ class FactorGroup(Struct, kw_only=True):
     effects: list[EffectResult]
     cells: list[CellMean]
     told: list[str]
-    """About levels on a scale: where contenders cross, and which is ahead where."""
+    """About levels on a scale: how the metric grows with them, where contenders cross, and which is ahead where."""
+    fits: list[Fit]
 
     @property
     def rows(self) -> list[MetricResult]:
@@ -75,36 +77,42 @@ def factor_groups(results: Results) -> list[FactorGroup]:
             headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects, rule) for main in subjects(effects))}",
             effects=effects,
             cells=cells,
+            fits=fitted,
             told=[
+                *(fit.told for fit in fitted),
                 *(line for main in subjects(effects) for line in crossings(main, effects)),
                 *rankings(effects, cells),
             ],
         )
         for group, effects in by_metric(results).items()
         for cells in (cell_means(results, group),)
+        for fitted in (fits(group[1], cell_values(results, group), exact=results.machine.exact),)
     ]
 
 
-def cell_means(results: Results, group: Group) -> list[CellMean]:
-    """The cells of a metric, in the order of contenders and steps."""
+def cell_values(results: Results, group: Group) -> list[tuple[dict[str, str], list[float | None]]]:
+    """The cells of a metric, in the order of contenders and steps: their levels, and the values by block."""
     design = results.study.design
     if design is None:
         return []
     family, name = group
-    found: dict[tuple[str, str], list[float]] = {}
+    found: dict[tuple[str, str], list[float | None]] = {}
     for metric in results.metrics:
         place = design.steps.get(metric.benchmark)
         if metric.metric == name and (place.family if place else metric.benchmark) == family:
-            for contender, values in metric.values.items():
-                found[metric.benchmark, contender] = [value for value in values if value is not None]
+            found |= {(metric.benchmark, contender): values for contender, values in metric.values.items()}
     return [
-        CellMean(
-            levels=design.cells.get(contender, {}) | (place.levels if (place := design.steps.get(label)) else {}),
-            n=len(values),
-            mean=mean_of(values),
-            sd=deviation(values),
-        )
+        (design.cells.get(contender, {}) | (place.levels if (place := design.steps.get(label)) else {}), values)
         for (label, contender), values in found.items()
+    ]
+
+
+def cell_means(results: Results, group: Group) -> list[CellMean]:
+    """The cells' means, in the order of contenders and steps."""
+    return [
+        CellMean(levels=levels, n=len(there), mean=mean_of(there), sd=deviation(there))
+        for levels, values in cell_values(results, group)
+        for there in ([value for value in values if value is not None],)
     ]
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from kduel.core.results import Results
 from kduel.report.content.factors import FactorGroup, MatrixRow, effect_matrix, factor_groups
 from kduel.report.plots import effects as plots
-from kduel.report.plots.factors import interaction, other_factors
+from kduel.report.plots.factors import interaction, other_factors, scaling
 
 
 class FactorPart(Struct, kw_only=True):
@@ -35,5 +35,8 @@ def factors_part(results: Results) -> FactorsPart | None:
         for factor in other_factors(group):
             drawn.append((factor, len(found.pictures)))
             found.pictures.append(plots.picture(interaction(group, factor, results.study.delta, plots.PAGE)))
+        if not drawn and group.fits:
+            drawn.append((group.fits[0].factor, len(found.pictures)))
+            found.pictures.append(plots.picture(scaling(group.fits[0], group, plots.PAGE)))
         found.groups.append(FactorPart(group=group, plots=drawn, matrix=effect_matrix(group.effects)))
     return found if found.groups else None

@@ -12,7 +12,7 @@ TERMS = {
     "condition": "(exact counts) a circumstance that should not change a count, such as the position of the stack; each operation is "
     "counted under several",
     "confound": "a difference between contenders that the study does not declare",
-    "contender": "a kernel with its command line, sysctls, scheduler and policy",
+    "contender": "a kernel with its command line, sysctls, scheduler and policy, and settings of the machine of its own",
     "delta": "the smallest effect of interest, in per cent: smaller differences count as equivalent",
     "equivalent": "the whole interval lies within ±delta",
     "exploratory metric": "a metric that is not primary; judged with a controlled false discovery rate, and only a hint",

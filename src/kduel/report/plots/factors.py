@@ -11,6 +11,7 @@ from kduel.core.text import visible
 from kduel.judge.factors.headline import subjects
 from kduel.judge.verdict.spending import critical_t
 from kduel.report.content.factors import CellMean, FactorGroup, mean_of, number_of
+from kduel.report.content.fits import Fit
 from kduel.report.plots.effects import SIGNED, TONES, Row, Spec, Theme, base, tone
 
 PANEL = 300
@@ -78,6 +79,54 @@ def effect_rows(group: FactorGroup, factor: str) -> list[Row]:
     ]
 
 
+def curve_rows(group: FactorGroup, factor: str) -> list[Row]:
+    """Points of the curves fitted over a factor, a curve for each level of the first factor."""
+    subject = group.effects[0].factors[0]
+    return [
+        {"line": visible(fit.at.get(subject, ""), 200), "level": place, "fit": value}
+        for fit in group.fits
+        if fit.factor == factor and set(fit.at) <= {subject}
+        for place, value in fit.curve()
+    ]
+
+
+def fitted_layer(curves: Sequence[Row]) -> Spec:
+    """The fitted curves, dashed."""
+    return {
+        "data": {"values": list(curves)},
+        "mark": {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.5},
+        "encoding": {"y": {"field": "fit", "type": "quantitative"}, "tooltip": None},
+    }
+
+
+def scaling(fit: Fit, group: FactorGroup, theme: Theme) -> Spec:
+    """The means over the only factor, with 95 % of each alone, and the curve fitted through them."""
+    rows: list[Row] = [
+        {"level": number_of(cell.levels[fit.factor]), "mean": cell.mean, "told": amount(cell.mean), "least": cell.mean - half, "most": cell.mean + half}
+        for cell in group.cells
+        if cell.mean is not None
+        for half in (half_interval([cell]),)
+    ]  # fmt: skip
+    axis: Spec = {"title": visible(fit.factor, 100), "values": fit.grown.counts}
+    unit = visible(group.effects[0].result.unit, 40)
+    spec = base(theme, PANEL, 220, rows)
+    spec["encoding"] = {
+        "x": {"field": "level", "type": "quantitative", "axis": axis, "scale": {"zero": False, "padding": 16}},
+        "y": {"field": "mean", "type": "quantitative", "title": unit, "scale": {"zero": False}},
+        "color": {"value": theme.arms[0]},
+        "tooltip": [{"field": name, "type": "nominal"} for name in ("level", "told")],
+    }
+    spec["layer"] = [
+        {
+            "mark": {"type": "rule", "opacity": 0.5},
+            "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "most"}},
+        },
+        {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}},
+        fitted_layer(curve_rows(group, fit.factor)),
+    ]
+    return spec
+
+
 def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> Spec:
     """Lines that are not parallel are an interaction; beside them the effect at each level with its interval."""
     means, shown = mean_rows(group, factor), effect_rows(group, factor)
@@ -116,6 +165,7 @@ def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> 
             },
             {"mark": {"type": "line", "strokeWidth": 2}},
             {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}},
+            *([fitted_layer(curves)] if scaled and (curves := curve_rows(group, factor)) else []),
         ],
     }
     tip = [{"field": name, "type": "nominal"} for name in ("line", "level", "told")]

@@ -73,18 +73,19 @@ def find_slowest(machine: IcountMachine, chosen: Subject, name: str, index: int)
         check_not_killed(outcome.facts.get("killed_by", ""), name)
         if outcome.void:
             raise NotMeasuredError(f"the wake-ups of {name} could not be watched: {outcome.void}: {outcome.message}")
-        resolution = turns.resolution(machine.settings.cpus, machine.icount.quantum)
+        cpus, shift = machine.settings_of(arm).cpus, machine.shift_of(arm)
+        resolution = turns.resolution(cpus, machine.icount.quantum) << shift
         parameters = WAKEUP.read_parameters(step.parameters)
         try:
             told = told_by(Raw.read(step_directory(trial.into, index, step.label)), parameters)
-            waits = find_waits(Switches(kept.read_text(errors="replace")), told, resolution)
+            waits = find_waits(Switches(kept.read_text(errors="replace"), shift), told, resolution)
         except (ParseError, BrokenSwitchesError) as error:
             raise NotMeasuredError(f"the wake-ups of {name} cannot be told: {error}") from error
     return Waits(
         contender=name,
         release=arm.kernel.release,
         qemu=machine.facts["qemu"].split()[0],
-        cpus=machine.settings.cpus,
+        cpus=cpus,
         resolution=resolution,
         waits=waits,
     )

@@ -23,7 +23,7 @@ def one_kernel(results: Results, _samples: list[Samples]) -> Iterator[str]:
 
 def settings_of(contender: ContenderResult) -> tuple[object, ...]:
     """All of a contender that can make a difference."""
-    recorded = (contender.facts.get(name) for name in ("modules", "sysctl", "scheduler"))
+    recorded = (contender.facts.get(name) for name in ("modules", "sysctl", "machine", "scheduler"))
     return contender.sha256, contender.cmdline, contender.scheduler, contender.policy, *recorded
 
 
