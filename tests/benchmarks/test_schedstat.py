@@ -48,7 +48,20 @@ def test_counters_are_read_by_name_in_every_version(version: str) -> None:
     assert found["sched-active-pushed"] == 2
     assert found["sched-wakeups-remote"] == 7 + 6 + 12 + 8 + 8 + 9 + 0 + 5 - (1 + 1 + 0 + 4 + 5 + 0 + 0 + 0)
     assert found["sched-wakeups-affine"] == 1 + 6 + 3 + 2 + 1 + 2 + 2 + 4
-    assert found.keys() == {metric.name for metric in schedstat.metrics()}
+    # The captured guest has two levels of domains: two CPUs with a cache, and all four.
+    assert found["sched-domain0-wakeups-remote"] == 7 + 12 + 8 + 0 - (1 + 0 + 5 + 0)
+    assert found["sched-domain1-wakeups-remote"] == 6 + 8 + 9 + 5 - (1 + 4 + 0 + 0)
+    assert found["sched-local-share"] == pytest.approx(100 * found["sched-wakeups-local"] / found["sched-wakeups"])
+    assert found["sched-delay-per-slice"] == pytest.approx(1e3 * 112_926.27 / found["sched-time-slices"], rel=1e-6)
+    by_level = [metric.name for metric in schedstat.metrics() if "-domain" in metric.name]
+    assert found.keys() == {metric.name for metric in schedstat.metrics()} - {
+        name for name in by_level if not name.startswith(("sched-domain0-", "sched-domain1-"))
+    }
+    flat = [
+        "\n".join(line for line in in_version(text, version).splitlines() if not line.startswith("domain1"))
+        for text in (BEFORE, AFTER)
+    ]
+    assert not [name for name in schedstat.difference(*flat) if "domain" in name]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from kduel.cli.options import (
 )
 from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.core.errors import InputError
-from kduel.core.text import printable
+from kduel.core.text import did_you_mean, printable
 
 WAITS = 3
 """Slowest wake-ups of each kernel that are shown."""
@@ -70,6 +70,11 @@ Found = TypeVar("Found", bound=msgspec.Struct)
     is_flag=True,
     help="Name the cache lines that two CPUs share in the operation (OPERATION/threads/common), instead.",
 )
+@click.option(
+    "--scheduler",
+    is_flag=True,
+    help="Of a RUN with schedstat = true: show what changed in the scheduler's counters, by step and level of domains, instead.",
+)
 @format_option("text", "json")
 @output_option
 @plot_option("the differential flame graph")
@@ -86,6 +91,7 @@ def command(
     annotate: str | None,
     cost: bool,
     sharing: bool,
+    scheduler: bool,
     form: str,
     output: Path | None,
     plot: Path | None,
@@ -103,15 +109,23 @@ def command(
     the CPU time per unit of work by function, with intervals of the differences. These trials are stored in RUN/explain;
     they do not enter the verdict. After an interruption, the same command continues.
 
+    With --scheduler nothing is booted: the run has the counters, if its steps have schedstat = true.
+
     \b
     kduel explain debian:6.1 debian:6.12 --benchmark pipe
     kduel explain RUN --benchmark null-call --plot null-call.svg
     kduel explain RUN --benchmark perf-sched-pipe --blocks 12
+    kduel explain RUN --scheduler
     kduel explain debian:6.1 debian:6.12 --sharing \\
         --benchmark fault-anonymous/threads
     """
     from kduel.run.profile.carry_out import is_timed
 
+    if scheduler:
+        show_counters(targets, benchmark, contender or "", form, output)
+        return
+    if not benchmark:
+        raise click.UsageError("Missing option '--benchmark' / '-b'.")
     if len(targets) == 1 and Path(targets[0]).is_dir() and is_timed(Path(targets[0])):
         if annotate is not None or cost:
             option, word = ("--cost", "--cost") if cost else ("--annotate", "--annotate FUNCTION")
@@ -239,6 +253,40 @@ def command(
             progress.info(f"The instructions of the largest difference: {step}")
     if not_kept:
         progress.warn(not_kept)
+
+
+def show_counters(targets: tuple[str, ...], benchmark: str, contender: str, form: str, output: Path | None) -> None:
+    """Show the scheduler's counters that a run kept. Raises InputError where there are none."""
+    from kduel.judge.evaluate import judge_run
+    from kduel.report.content.scheduling import GROUP, counter_tables, counters_text
+
+    for option in options_on_command_line():
+        if option in ("metric", "blocks", "frequency", "limit", "annotate", "cost", "sharing", "plot"):
+            raise InputError(f"--scheduler does not go with --{option}", "Leave the other out.")
+    if len(targets) != 1:
+        raise InputError("--scheduler shows what one run has counted", "Name a RUN: kduel explain RUN --scheduler.")
+    results = judge_run(Path(targets[0]))
+    tables = counter_tables(results)
+    if not tables:
+        raise InputError(
+            f"no step of {targets[0]} has the scheduler's counters",
+            "Run it with schedstat = true in [[benchmark]], or -b NAME:schedstat=true; kernels need CONFIG_SCHEDSTATS.",
+        )
+    for wanted, what in ((benchmark, "step"), (contender, "contender")):
+        known = list(dict.fromkeys(getattr(table, what) for table in tables))
+        if wanted and wanted not in known:
+            raise InputError(
+                f"no {what} {wanted!r} has the scheduler's counters",
+                f"{did_you_mean(wanted, known)}There are: {', '.join(known)}.",
+            )
+        tables = [table for table in tables if wanted in ("", getattr(table, what))]
+    if form == "json":
+        shown = {(table.step, table.contender) for table in tables}
+        emit_json(
+            [one for one in results.metrics if one.group == GROUP and (one.benchmark, one.contender) in shown], output
+        )
+    else:
+        emit(printable(counters_text(tables)), output)
 
 
 def explain_shared_lines(

@@ -225,7 +225,7 @@ def list_operations(ctx: click.Context, _param: click.Parameter, given: str) -> 
 benchmark_option = click.option(
     "--benchmark",
     "-b",
-    required=True,
+    default="",
     metavar="NAME",
     is_eager=True,
     callback=list_operations,

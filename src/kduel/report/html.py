@@ -22,6 +22,7 @@ from kduel.report.content.methods import methods
 from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title
 from kduel.report.content.remarks import remarks
 from kduel.report.content.reproduce import reproduction, shell_lines
+from kduel.report.content.scheduling import counter_tables
 from kduel.report.page.charts import Charts, metric_groups
 from kduel.report.page.factors import factors_part
 from kduel.report.page.figures import every_value, further_figures
@@ -76,6 +77,7 @@ class HtmlFormat(Format):
             tradeoffs=tradeoffs_part(results),
             factors=factors_part(results),
             tails=tails_part(results),
+            counters=counter_tables(results),
             rankings=[(ranking_title(one), ranking_rows(one)) for one in results.rankings],
             ranking_means=RANKING_MEANS,
             marks=MARKS,

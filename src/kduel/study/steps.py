@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kduel.benchmarks import Benchmark, benchmark
+from kduel.benchmarks.support import schedstat
 from kduel.core.errors import InputError
 from kduel.core.experiment import (
     LABEL,
@@ -118,8 +119,9 @@ def expand(table: dict[str, Any]) -> list[Step]:
         typed = chosen.read_parameters(parameters)
         metrics = [metric.name for metric in chosen.metrics(typed)]
         primary = metrics if use.primary == "*" else list(use.primary)
+        counters = [metric.name for metric in schedstat.metrics()] if use.schedstat else []
         for name in primary:
-            if name not in metrics:
+            if name not in (*metrics, *counters):
                 raise InputError(
                     f"{use.use} has no metric {name!r} to be primary", f"Its metrics: {', '.join(metrics)}."
                 )

@@ -6,6 +6,7 @@ here is refused by name. Source: the kernel's Documentation/scheduler/sched-stat
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +61,9 @@ _KEPT = {
     "wakeups-remote": "wake-ups of a task that last ran on another CPU of the domain",
     "wakeups-affine": "wake-ups that moved the task to the waking CPU",
 }
-"""Counters of domains that become metrics: the sum over all CPUs and domains."""
+"""Counters of domains that become metrics: the sum over all CPUs and domains, and over those of each level."""
+LEVELS = 8
+"""Domains of a CPU, the smallest one first, that are told apart."""
 _ABOUT = {
     "yields": "calls of sched_yield",
     "schedules": "calls of schedule()",
@@ -70,6 +73,13 @@ _ABOUT = {
     "run-time": "time that tasks ran",
     "run-delay": "time that runnable tasks waited for a CPU",
     "time-slices": "time slices that tasks were given",
+    "local-share": "wake-ups by the CPU that the task then ran on, of all",
+    "delay-per-slice": "time that a runnable task waited for each of its time slices",
+}
+_UNITS = {"run-time": "ms", "run-delay": "ms", "local-share": "%", "delay-per-slice": "us"}
+_DERIVED = {
+    "local-share": "wakeups-local by wakeups, in per cent",
+    "delay-per-slice": "run-delay by time-slices",
 }
 
 
@@ -91,17 +101,26 @@ cat {switch} 2>/dev/null >{where}{SWITCH} || :
 """
 
 
+def of_level(counter: str, level: int) -> str:
+    """Name of a counter summed over the domains of a level alone."""
+    return f"domain{level}-{counter}"
+
+
+@functools.cache
 def metrics() -> tuple[Metric, ...]:
     """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
     about = _ABOUT | _KEPT
+    for level in range(LEVELS):
+        about |= {of_level(name, level): f"{text}, domains of level {level}" for name, text in _KEPT.items()}
     return tuple(
         Metric(
             f"sched-{name}",
-            "ms" if name in ("run-time", "run-delay") else "count",
+            _UNITS.get(name, "count"),
             "none",
             f"{text}, over all CPUs, during the step",
             group="scheduler",
             optional=True,
+            derived=_DERIVED.get(name, ""),
         )
         for name, text in about.items()
     )
@@ -129,15 +148,21 @@ def difference(before: str, after: str) -> dict[str, float]:
         grown[name] /= 1e6
     if fallen := [name for name, value in grown.items() if value < 0]:
         raise ParseError(f"the counter {fallen[0]} of /proc/schedstat fell during the step")
+    if grown["wakeups"]:
+        grown["local-share"] = 100 * grown["wakeups-local"] / grown["wakeups"]
+    if grown["time-slices"]:
+        grown["delay-per-slice"] = 1000 * grown["run-delay"] / grown["time-slices"]
     return {f"sched-{name}": value for name, value in grown.items()}
 
 
 def sum_counters(text: str) -> dict[str, float]:
-    """Counters by name, summed over CPUs and domains; times in ns. Raises ParseError for a version that is not known."""
+    """Counters by name, summed over CPUs and domains, and by level where there are several; times in ns. Raises ParseError for a
+    version that is not known."""
     version = _version(text)
     kinds, counters = _DOMAIN[version]
     columns = [f"{kind}-{counter}" for kind in kinds for counter in counters] + list(_LAST)
     totals = dict.fromkeys([*_CPU, *_KEPT], 0.0)
+    by_level: dict[int, dict[str, float]] = {}
     skipped = 3 if version == "14" else 0
     for name, words in _lines(text):
         if name.startswith("cpu"):
@@ -147,9 +172,14 @@ def sum_counters(text: str) -> dict[str, float]:
         else:
             # The mask of CPUs, and since version 17 the domain's name before it.
             numbers = _numbers(words[2 if version == "17" else 1 :], len(columns), name)
+            own = by_level.setdefault(int(name.removeprefix("domain")), dict.fromkeys(_KEPT, 0.0))
             for counter, number in zip(columns, numbers, strict=True):
                 if counter in _KEPT:
                     totals[counter] += number
+                    own[counter] += number
+    if len(by_level) > 1:
+        for level in range(min(len(by_level), LEVELS)):
+            totals |= {of_level(counter, level): number for counter, number in by_level.get(level, {}).items()}
     return totals
 
 

@@ -27,6 +27,7 @@ from kduel.report.content.factors import FactorGroup, factor_groups
 from kduel.report.content.methods import measured_how
 from kduel.report.content.notes import Notes, number_notes
 from kduel.report.content.provenance import provenance
+from kduel.report.content.scheduling import is_of_level
 from kduel.report.content.undecided import by_reason
 
 SIGNS: dict[str, str] = {
@@ -165,7 +166,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     primary = [m for m in mine if m.role == "primary"]
     if results.machine.exact and all(m.unit in COUNTS for m in primary):
         primary.sort(key=lambda m: (m.verdict == "undecided", largest_first(m)))
-    exploratory = [m for m in mine if m.role != "primary"]
+    exploratory = [m for m in mine if m.role != "primary" and not is_of_level(m)]
     gating = primary or exploratory
     delta = results.study.delta
     return ContenderSummary(

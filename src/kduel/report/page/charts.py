@@ -13,6 +13,7 @@ from kduel.core.text import visible
 from kduel.report.content.host import drawn_figure, figures
 from kduel.report.content.methods import value_words
 from kduel.report.content.notes import key
+from kduel.report.content.scheduling import is_of_level
 from kduel.report.plots import trials as drawn
 from kduel.report.plots.turns import Column, turns_charts
 
@@ -54,7 +55,8 @@ def metric_groups(results: Results) -> list[MetricGroup]:
     names = [contender.name for contender in results.contenders]
     found: dict[tuple[str, str], list[MetricResult]] = {}
     for metric in results.metrics:
-        found.setdefault((metric.benchmark, metric.metric), []).append(metric)
+        if not is_of_level(metric):
+            found.setdefault((metric.benchmark, metric.metric), []).append(metric)
     ordered = sorted(found.values(), key=lambda group: all(metric.role != "primary" for metric in group))
     groups = []
     for number, group in enumerate(ordered):
