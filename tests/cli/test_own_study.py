@@ -213,7 +213,7 @@ def test_exact_cpus_vary_where_all_can_have_one_speed(kduel, numbers: str, said:
 
 
 def test_one_exact_cpu_is_not_compared_with_several(kduel) -> None:
-    words = ["-b", "sharing", "--machine", "icount:cpus=2", "--sweep", "machine.cpus=1,2"]
+    words = ["-b", "sharing:operation=read", "--machine", "icount:cpus=2", "--sweep", "machine.cpus=1,2"]
     done = kduel("run", "outside:old", "--dry-run", *words)
     assert done.returncode == 2 and "one CPU counts instructions" in done.stderr, done.stderr
 
