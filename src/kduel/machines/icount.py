@@ -384,7 +384,7 @@ class Icount(MachineKind[IcountSettings]):
         return settings
 
     def read_all_settings(self, table: dict[str, Any], contenders: Sequence[Contender]) -> list[IcountSettings]:
-        """As for all machines; different numbers of CPUs must be comparable."""
+        """The settings as for all machines; different numbers of CPUs must be comparable."""
         found = super().read_all_settings(table, contenders)
         turns.check_numbers(sorted({one.cpus for one in found}), scheduling=found[0].scheduling)
         return found

@@ -79,7 +79,7 @@ def factor_groups(results: Results) -> list[FactorGroup]:
             cells=cells,
             fits=fitted,
             told=[
-                *(fit.told for fit in fitted),
+                *(fit.sentence for fit in fitted),
                 *(line for main in subjects(effects) for line in crossings(main, effects)),
                 *rankings(effects, cells),
             ],

@@ -27,20 +27,20 @@ class Fit(Struct, kw_only=True):
     grown: Growth
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The exponent with its interval, and that of each step."""
         one = self.grown
         where = "".join(f"{level}: " for level in [", ".join(self.at.values())] if level)
         verb = "falls" if one.exponent < 0 else "grows"
-        between = "" if one.exact and one.n < 2 else f" [{figure(one.low)}, {figure(one.high)}]"
+        between = "" if one.exact and one.n < 2 else f" [{figure_text(one.low)}, {figure_text(one.high)}]"
         steps = zip(one.counts, one.counts[1:], one.steps, strict=False)
-        each = ", ".join(f"{figure(step)} from {first} to {last}" for first, last, step in steps)
-        power = f"{self.factor}^{figure(one.exponent)}{between}"
+        each = ", ".join(f"{figure_text(step)} from {first} to {last}" for first, last, step in steps)
+        power = f"{self.factor}^{figure_text(one.exponent)}{between}"
         return visible(
             f"{where}{one.metric} {verb} as {power} over {one.counts[0]} to {one.counts[-1]} ({each})", 1000
         )
 
-    def curve(self, points: int = 25) -> list[tuple[float, float]]:
+    def curve_points(self, points: int = 25) -> list[tuple[float, float]]:
         """Points of the fitted curve."""
         one = self.grown
         logs, values = list(map(math.log, one.counts)), list(map(math.log, one.means))
@@ -49,7 +49,7 @@ class Fit(Struct, kw_only=True):
         return [(math.exp(place), math.exp(level + one.exponent * (place - middle))) for place in places]
 
 
-def figure(value: float) -> str:
+def figure_text(value: float) -> str:
     """An exponent with two digits."""
     return f"{value:.2f}".replace("-", MINUS)
 

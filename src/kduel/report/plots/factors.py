@@ -86,7 +86,7 @@ def curve_rows(group: FactorGroup, factor: str) -> list[Row]:
         {"line": visible(fit.at.get(subject, ""), 200), "level": place, "fit": value}
         for fit in group.fits
         if fit.factor == factor and set(fit.at) <= {subject}
-        for place, value in fit.curve()
+        for place, value in fit.curve_points()
     ]
 
 
