@@ -112,7 +112,7 @@ def _row(metric: MetricResult, name: str) -> CounterRow:
 
 
 def level_names(results: Results, contenders: Sequence[str]) -> list[str]:
-    """How many CPUs domains of each level have, by what the contenders' kernels showed; empty where they showed none."""
+    """Number of CPUs in the domains of each level, by what the contenders' kernels showed; empty where they showed none."""
     sizes: dict[int, set[int]] = {}
     for name in contenders:
         topology = results.environment.get(name, {}).get("topology")
