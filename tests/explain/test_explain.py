@@ -15,6 +15,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.explain.compare import (
     Clock,
     Explanation,
+    Row,
     Shift,
     compare_conditions,
     explain_difference,
@@ -36,7 +37,7 @@ from kduel.explain.profile import (
     profile,
     read_dump,
 )
-from kduel.explain.show import annotation_text, as_text, condition_lines, next_command, per_operation
+from kduel.explain.show import annotation_text, as_text, changed_work, condition_lines, next_command, per_operation
 from kduel.explain.symbols import Symbols
 
 DATA = Path(__file__).parent / "data"
@@ -478,6 +479,28 @@ def test_a_boot_is_no_operation_and_its_count_is_compared_with_that_of_a_run() -
     assert "operation" not in text
     assert "per operation" not in as_svg(found)
     assert "executions in one boot" in annotation_text("6.1", "f", 1, [Instruction(0, "nop", 1, 1)], boot=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ((100, 20), (0, 0), ["sleeps in a, and not in b", "switches tasks in a, and not in b"]),
+        ((0, 1), (100, 40), ["sleeps in b, and not in a", "switches tasks in b, and hardly in a"]),
+        ((100, 20), (50, 10), []),
+        ((9, 9), (0, 0), []),  # less than once in an operation
+    ],
+)
+def test_an_operation_that_does_other_work_says_so(
+    before: tuple[int, int], after: tuple[int, int], told: list[str]
+) -> None:
+    rows = [
+        Row(context=IDLE, function="do_idle", baseline=before[0], contender=after[0]),
+        Row(context=OPERATION, function="finish_task_switch.isra.0", baseline=before[1], contender=after[1]),
+    ]
+    found = Explanation(benchmark="timer", baseline="a", contender="b", operations=10, rows=rows)
+    said = changed_work(found)
+    assert [one for one in told if any(one in str(line) for line in said)] == told and len(said) == len(told)
+    assert all(one in " ".join(as_text(found, width=200).split()) for one in told)
 
 
 def test_an_explanation_of_one_block_of_several_says_so() -> None:

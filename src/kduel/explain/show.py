@@ -12,12 +12,20 @@ from kduel.core.format import with_sign
 from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.compare import UNSEEN, Explanation, Row
 from kduel.explain.layout import Figures, Line, lay_out
-from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
+from kduel.explain.profile import CONTEXTS, IDLE, OPERATION, USER, Instruction
 
 NOTABLE = 0.05
 """Share of the difference by which a condition must change it for the conditions to be shown."""
 MOST_MOVED = 8
 """Functions called from elsewhere that are shown."""
+RARELY = 0.05
+"""Share of the other kernel's count below which a kernel hardly does a kind of work."""
+KINDS_OF_WORK = {
+    "sleeps": (IDLE, ()),
+    "switches tasks": ("", ("finish_task_switch",)),
+    "takes page faults": ("", ("exc_page_fault", "do_user_addr_fault", "el0_da")),
+}
+"""By what an operation does: the context, or the functions, by which it is seen."""
 ONLY = {"": "", "baseline": "baseline only", "contender": "contender only"}
 
 
@@ -51,6 +59,7 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
     lines += moved_lines(found, limit or MOST_MOVED)
     lines += condition_lines(found)
+    lines += ["", *told] if (told := changed_work(found)) else []
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
     return "\n".join([*lay_out([*lines, "", clock_sentence(found), *counted_by], width), ""])
 
@@ -81,6 +90,24 @@ def moved_lines(found: Explanation, limit: int) -> list[Line]:
         note = f"from {one.baseline_from} to {one.contender_from}"
         lines.append(counts_line(one.function, one.baseline, one.contender, found.operations, note, name=True))
     return lines
+
+
+def changed_work(found: Explanation) -> list[Line]:
+    """A sentence for each kind of work that an operation does in one kernel only, so that its count is of something else there."""
+    said: list[Line] = []
+    for what, (context, functions) in KINDS_OF_WORK.items():
+        rows = [row for row in found.rows if row.context == context or row.function.partition(".")[0] in functions]
+        counts = {
+            found.baseline: sum(row.baseline for row in rows),
+            found.contender: sum(row.contender for row in rows),
+        }
+        less, more = sorted(counts, key=counts.__getitem__)
+        if counts[more] >= found.operations and counts[less] < RARELY * counts[more] and not found.boot:
+            hardly = "hardly " if counts[less] else "not "
+            said.append(
+                f"The operation {what} in {more}, and {hardly}in {less}: its meaning has changed, and the count is of other work."
+            )
+    return said
 
 
 def condition_lines(found: Explanation) -> list[Line]:
