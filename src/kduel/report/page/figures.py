@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from msgspec import Struct
 
 from kduel.core.format import MISSING, amount
@@ -30,6 +32,11 @@ class Table(Struct, frozen=True):
 
     columns: list[str]
     rows: list[tuple[str, str, list[str]]]
+
+    @property
+    def groups(self) -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
+        """The rows by metric, so that its name stands once."""
+        return [(name, list(rows)) for name, rows in itertools.groupby(self.rows, key=lambda row: row[0])]
 
 
 def further_figures(groups: list[MetricGroup]) -> Table:

@@ -9,10 +9,12 @@
     if (!table) return [];
     const metric = chart.closest("details").querySelector(".name").textContent;
     const blocks = [...table.tHead.rows[0].cells].slice(2).map((cell) => cell.textContent);
-    const arms = [...table.tBodies[0].rows]
-      .filter((row) => row.cells[0].textContent === metric)
-      .map((row) => [...row.cells].slice(2)
-        .map((cell, index) => ({ contender: row.cells[1].textContent, block: blocks[index], value: cell.textContent }))
+    const rows = [...table.tBodies[0].rows];
+    const first = rows.findIndex((row) => row.cells[0].scope && row.cells[0].textContent === metric);
+    const arms = (first < 0 ? [] : rows.slice(first, first + rows[first].cells[0].rowSpan))
+      .map((row) => [...row.cells].slice(row.cells[0].scope ? 1 : 0))
+      .map(([name, ...values]) => values
+        .map((cell, index) => ({ contender: name.textContent, block: blocks[index], value: cell.textContent }))
         .filter((one) => one.value !== "–"))
       .filter((values) => values.length);
     return [...chart.querySelectorAll("path.dots")].flatMap((path, arm) =>
