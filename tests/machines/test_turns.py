@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
 from kduel.guest.envelope import LATER
 from kduel.machines import machine_kind
 from kduel.machines.guests import turns
@@ -36,7 +37,7 @@ EVEN: dict[str, Any] = {
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        machine_kind("icount").read_settings(settings)
+        machine_kind("icount").read_all_settings(settings, [Contender(kernel="k")])
 
 
 def test_with_scheduling_nothing_is_counted_per_operation() -> None:

@@ -369,8 +369,6 @@ class Icount(MachineKind[IcountSettings]):
             raise InputError(
                 f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
-        if settings.scheduling and settings.cpus < 2:
-            raise InputError("machine icount: scheduling takes two CPUs at least", "Give cpus = 2 to 16.")
         if settings.scheduling and settings.layouts:
             raise InputError(
                 "machine icount: scheduling has no layouts: with random addresses boots of several CPUs are not tried",

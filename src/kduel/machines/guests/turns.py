@@ -65,6 +65,8 @@ def check_numbers(numbers: Sequence[int], *, scheduling: bool) -> None:
     """Raises InputError for numbers of CPUs, ascending, that cannot be compared. All have the speed of those of the largest
     machine by the length of the clock's step, which is a power of two."""
     most = numbers[-1]
+    if scheduling and numbers[0] < 2:
+        raise InputError("machine icount: scheduling takes two CPUs at least", "Give cpus = 2 to 16.")
     if scheduling and any(most % few or (most // few).bit_count() > 1 for few in numbers):
         raise InputError(
             f"machine icount: {', '.join(map(str, numbers))} CPUs cannot all have one speed",
