@@ -91,8 +91,8 @@ def measured(place: Path, runs: int) -> list[str]:
     index = folder / "kduel-index.sqlite"
     rows = []
     for what, arguments, result in (
-        ("`kduel index DIR`, new", ("index", folder, "--rebuild", "--quiet"), index),
-        ("`kduel index DIR`, nothing changed", ("index", folder, "--quiet"), None),
+        ("`kduel query --update DIR`, new", ("query", "--update", folder, "--rebuild", "--quiet"), index),
+        ("`kduel query --update DIR`, nothing changed", ("query", "--update", folder, "--quiet"), None),
         ("`kduel query DIR slower`", ("query", folder, "slower"), None),
         ("`kduel history DIR --index`", ("history", folder, "--index", "--format", "json"), None),
         ("`kduel history DIR --index --metric switch`", ("history", folder, "--index", "--metric", "switch"), None),

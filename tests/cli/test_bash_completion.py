@@ -24,7 +24,7 @@ def complete(program: Path, environment: dict[str, str], tmp_path: Path) -> Iter
         (tmp_path / "kduel-runs" / name).mkdir(parents=True)
         (tmp_path / "kduel-runs" / name / "lock.json").touch()
     script = subprocess.run(
-        [program, "completion", "bash"], env=environment, capture_output=True, text=True, check=True
+        [program, "--completion", "bash"], env=environment, capture_output=True, text=True, check=True
     )
     settings = tmp_path / "rc"
     settings.write_text(

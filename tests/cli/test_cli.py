@@ -16,16 +16,16 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from kduel.cli import COMMANDS, MODULES
+from kduel.cli import COMMANDS, FORMER, MODES, MODULES
 from kduel.cli import kduel as group
 from kduel.cli.output import emit
 from kduel.cli.unknown import ELSEWHERE
 
 
-@pytest.mark.parametrize("words", ["run a b", "diff a b", "import a --out b", "plan a", "calibrate"])
+@pytest.mark.parametrize("words", ["run a b", "diff a b", "import a --out b", "plan a", "plan --simulate"])
 def test_a_smallest_effect_may_have_its_sign(words: str) -> None:
     """`--delta 1%` was no valid float range."""
-    name, *arguments = words.split()
+    name, arguments = (words, []) if words in MODES else (words.split()[0], words.split()[1:])
     chosen = group.get_command(click.Context(group), name)
     assert chosen is not None
     assert chosen.make_context(name, [*arguments, "--delta", "1.5%"]).params["delta"] == 1.5
@@ -37,9 +37,13 @@ def test_help_names_every_command_and_every_command_has_help(kduel):
     assert top.returncode == 0
     for name in COMMANDS:
         assert f"  {name} " in top.stdout
-        told = kduel(name, "--help")
+    for name in [*COMMANDS, *MODES]:
+        told = kduel(*name.split(), "--help")
         assert told.returncode == 0, told.stderr
-        assert len(told.stdout.splitlines()) > 5
+        assert told.stdout.startswith(f"Usage: kduel {name} ") and len(told.stdout.splitlines()) > 5
+    for mode in MODES:
+        command, word = mode.split()
+        assert word in kduel(command, "--help").stdout
 
 
 def test_help_imports_nothing_heavy(environment):
@@ -52,7 +56,7 @@ def test_help_imports_nothing_heavy(environment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *MODES.values()])
 def test_a_commands_help_imports_nothing_heavy(environment, name: str):
     module = MODULES.get(name, name)
     program = f"import sys, kduel.cli.{module}; print(*sys.modules)"
@@ -129,7 +133,7 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["run", "outside:a", "outside:b,sysctl=a.b=1,sysctl=a.b=2"], 2, "sysctl=a.b=2 is no setting"),
         (["run", "a", "b", "--delta", "1,5"], 2, "'1,5' is not a valid number."),
         (["run", "a", "b", "--delta", "0%"], 2, "0.0 is not in the range 0<x<=100"),
-        (["calibrate", "--delta", "-1"], 2, "-1.0 is not in the range 0<x<=100"),
+        (["plan", "--simulate", "--delta", "-1"], 2, "-1.0 is not in the range 0<x<=100"),
         (["plan", "a", "--delta", "101"], 2, "101.0 is not in the range 0<x<=100"),
         (["diff", "a", "b", "--delta", "nan"], 2, "'nan' is not a finite number"),
         (
@@ -174,6 +178,25 @@ def test_an_unknown_command_is_answered_with_what_to_type(kduel, words, said):
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize(("old", "new"), FORMER.items())
+def test_a_former_name_still_works_and_says_what_it_is_now(kduel, old, new):
+    """Nothing of it stands on standard output, which a script reads."""
+    words = {"kernels": ["--help"], "completion": ["bash"]}.get(old, ["no/where"])
+    before, now = kduel(old, *words), kduel(*new.split(), *words)
+    notice = f"kduel: `{old}` is `kduel {new}` now; the next release knows only that.\n"
+    assert before.stderr.removeprefix(notice) == now.stderr and before.stderr.startswith(notice)
+    assert (before.stdout, before.returncode) == (now.stdout, now.returncode)
+    assert old not in COMMANDS
+
+
+def test_a_word_makes_another_command_wherever_it_stands_and_no_argument_does(kduel):
+    for words in (["--boot", "no/where"], ["no/where", "--boot"]):
+        assert "no/where" in kduel("report", *words).stderr
+        assert kduel("report", *words, "--format", "json").returncode == 2, "that is an option of reports"
+    assert "--boot" in kduel("report", "--", "--boot").stderr
+    assert kduel("list", "sources").stdout.startswith("apt")
+
+
 def test_what_other_tools_call_a_command_is_no_command_here():
     assert not set(ELSEWHERE) & set(COMMANDS)
     assert {word for text in ELSEWHERE.values() for word in re.findall(r"kduel ([a-z][a-z-]+)", text)} <= {*COMMANDS}
@@ -190,7 +213,7 @@ def test_init_writes_a_study_once(kduel, tmp_path):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_the_shells_own(kduel, shell):
-    assert "_KDUEL_COMPLETE" in kduel("completion", shell).stdout
+    assert "_KDUEL_COMPLETE" in kduel("--completion", shell).stdout
 
 
 def test_doctor_tells_and_ends_with_zero_where_nothing_prevents(kduel):

@@ -54,7 +54,9 @@ def test_a_finished_run_that_cannot_be_written_is_shown(kduel, write_study, tmp_
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
 
 
-@pytest.mark.parametrize("arguments", [("kernels", "--offline"), ("run", "debian:6.1", "debian:6.12", "--offline")])
+@pytest.mark.parametrize(
+    "arguments", [("list", "kernels", "--offline"), ("run", "debian:6.1", "debian:6.12", "--offline")]
+)
 def test_an_unusable_cache_is_told(kduel, environment, tmp_path: Path, arguments):
     (tmp_path / "file").write_text("no directory")
     environment["KDUEL_CACHE"] = str(tmp_path / "file" / "cache")

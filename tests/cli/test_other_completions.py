@@ -30,7 +30,7 @@ def test_a_line_is_completed_by_fish(
     for name in ("afile", "existing/file"):
         (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "here" / name).touch()
-    script = f"set -x PATH {program.parent} $PATH; kduel completion fish | source; complete -C {shlex.quote(line)}"
+    script = f"set -x PATH {program.parent} $PATH; kduel --completion fish | source; complete -C {shlex.quote(line)}"
     done = subprocess.run(
         [need("fish"), "--no-config", "-c", script],
         env=environment, cwd=tmp_path / "here", capture_output=True, text=True, check=False,

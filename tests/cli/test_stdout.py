@@ -43,8 +43,8 @@ def start(environment: dict[str, str], tmp_path: Path) -> Start:
     [
         ["--help"], ["--version"], ["report", "--help"], ["report", "RUN"], ["report", "RUN", "-f", "json"],
         ["verify", "RUN"], ["status", "RUN"], ["diff", "RUN", "COPY"], ["list", "benchmarks"],
-        ["doctor"], ["calibrate", "--runs", "200"], ["query", "--index", "INDEX", "runs"],
-        ["import", "results.txt"], ["completion", "bash"],
+        ["doctor"], ["plan", "--simulate", "--runs", "200"], ["query", "--index", "INDEX", "runs"],
+        ["import", "results.txt"], ["--completion", "bash"],
     ],
 )  # fmt: skip
 def test_a_closed_standard_output_is_told(

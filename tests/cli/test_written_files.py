@@ -30,7 +30,7 @@ def place(
         shutil.copytree(unpack("icount"), new / "run")
         (new / "my.csv").write_text(CSV)
         assert kduel("import", "my.csv", "--out", "import", cwd=new).returncode == 0
-        assert kduel("index", ".", cwd=new).returncode == 0
+        assert kduel("query", "--update", ".", cwd=new).returncode == 0
         new.replace(made)
     return shutil.copytree(made, tmp_path / "place", dirs_exist_ok=True)
 
@@ -41,7 +41,7 @@ def test_an_index_in_a_run_changes_no_run(kduel: Kduel, place: Path) -> None:
     found = []
     for name in ("run", "import"):
         found.append(kduel("verify", name, cwd=place).stdout)
-        assert kduel("index", ".", cwd=place / name).returncode == 0
+        assert kduel("query", "--update", ".", cwd=place / name).returncode == 0
         assert (place / name / "kduel-index.sqlite").is_file()
         found.append(kduel("verify", name, cwd=place).stdout)
     assert found[0] == found[1] and found[2] == found[3], found
@@ -321,7 +321,7 @@ def test_a_fifo_takes_the_report_of_whoever_reads_it_and_of_nobody_else(kduel: K
         assert reader.stdout is not None and b"new" in reader.stdout.read()
 
 
-SIMULATES = ("calibrate", "--runs", "100", "--noise", "normal", "--effects", "0")
+SIMULATES = ("plan", "--simulate", "--runs", "100", "--noise", "normal", "--effects", "0")
 
 
 def test_a_place_that_takes_no_file_is_told_before_the_work(kduel: Kduel, place: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_directory_that_takes_no_file_is_told_before_the_work(kduel: Kduel, pl
     """Nothing can be made in /proc/sys/kernel, whoever asks."""
     (place / "closed").symlink_to("/proc/sys/kernel")
     output = "closed/output" if name == "output" else "/proc/version"
-    done = kduel("index", ".", "-o", output, cwd=place)
+    done = kduel("query", "--update", ".", "-o", output, cwd=place)
     assert done.returncode == 3 and f"cannot write {output}: " in done.stderr, done.stderr
 
 

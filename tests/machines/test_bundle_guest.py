@@ -71,10 +71,10 @@ def test_a_run_without_network_from_a_bundle(tmp_path: Path) -> None:
     [bundle] = tmp_path.glob("kduel-bundle-*.tar")
     assert bundle.stem.rpartition("-")[2] in said.partition("SHA-256 ")[2], "the name follows from the content"
     elsewhere = {"KDUEL_CACHE": str(tmp_path / "cache"), "prefix": ("unshare", "--net")}
-    kduel(tmp_path, "unbundle", bundle.name, **elsewhere)
+    kduel(tmp_path, "bundle", "--unpack", bundle.name, **elsewhere)
     kduel(tmp_path, "run", "study.toml", "--offline", "--out", "run", **elsewhere)
     assert (tmp_path / "run/report/index.html").exists()
-    assert "0 of them new" in kduel(tmp_path, "unbundle", bundle.name, **elsewhere)
+    assert "0 of them new" in kduel(tmp_path, "bundle", "--unpack", bundle.name, **elsewhere)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="taking the network away takes root")
@@ -95,9 +95,9 @@ def test_the_root_alone_serves_a_host_without_apt(tmp_path: Path, request: pytes
     with Served(tmp_path / "served") as served:
         address = f"{served.address}/root.tar"
         with pytest.raises(AssertionError, match="holds something else"):
-            kduel(tmp_path, "unbundle", address, "--sha256", "0" * 64, **elsewhere)
+            kduel(tmp_path, "bundle", "--unpack", address, "--sha256", "0" * 64, **elsewhere)
         assert not (tmp_path / "cache/root").exists()
-        kduel(tmp_path, "unbundle", address, "--sha256", digest, **elsewhere)
+        kduel(tmp_path, "bundle", "--unpack", address, "--sha256", digest, **elsewhere)
     kernel = resolve("debian:6.12-cloud", cache=Cache(), progress=Progress())
     study = STUDY.replace('kernel = "debian:6.12-cloud"', f'kernel = "{kernel.image}"\nmodules = "{kernel.modules}"')
     (tmp_path / "study.toml").write_text(study)

@@ -55,7 +55,7 @@ def test_the_program_with_its_manual_and_completion(wheel: Path, tmp_path: Path,
 
     kduel = tmp_path / "bin/kduel"
     assert output(kduel, "--version", cwd=tmp_path, environment=environment).startswith("kduel, version ")
-    assert "complete" in output(kduel, "completion", "bash", cwd=tmp_path, environment=environment)
+    assert "complete" in output(kduel, "--completion", "bash", cwd=tmp_path, environment=environment)
     assert [path.name for path in (tmp_path / "home").rglob("share/man/man1/*")] == ["kduel.1"]
     suites = output(kduel, "list", "suites", cwd=tmp_path, environment=environment)
     assert "exact-quick" in suites

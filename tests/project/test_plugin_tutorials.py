@@ -74,7 +74,7 @@ def test_every_kind_has_its_tutorial() -> None:
     ("kind", "name"),
     [
         ("benchmarks", "sha256"),
-        ("kernels", "nightly"),
+        ("sources", "nightly"),
         ("machines", "process"),
         ("fleets", "pair"),
         ("formats", "one-line"),

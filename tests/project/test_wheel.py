@@ -44,5 +44,5 @@ def test_every_study_of_the_documentation_comes_with_the_wheel(installed: Path, 
 @pytest.mark.slow
 def test_the_manual_page_completion_and_version_come_with_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert (installed / "share/man/man1/kduel.1").is_file()
-    assert "kduel" in kduel(installed, "completion", "bash", cwd=tmp_path).stdout
+    assert "kduel" in kduel(installed, "--completion", "bash", cwd=tmp_path).stdout
     assert kduel(installed, "--version", cwd=tmp_path).stdout.startswith("kduel, version ")

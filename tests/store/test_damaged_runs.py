@@ -19,6 +19,7 @@ READERS = ("report", "report-json", "diff", "verify", "history", "boot", "plan",
 WORDS = {
     "report-json": ("report", "--format", "json"),
     "resume": ("resume", "--offline", "--quiet"),
+    "boot": ("report", "--boot"),
     "explain": ("explain", "--offline", "--benchmark", "pipe"),
 }
 

@@ -67,11 +67,11 @@ def test_a_file_of_a_trial_that_leads_elsewhere_is_refused(kduel, run: Path, sec
         ["report", run, "-f", "json"],
         ["status", run],
         ["report", run, "-f", "html"],
-        ["index", run.parent],
+        ["query", "--update", run.parent],
     ):
         done = kduel(*words)
         assert SECRET not in done.output and isinstance(done.exception, SystemExit | KduelError | None)
-        assert isinstance(done.exception, InputError) or words[0] == "index", done.output
+        assert isinstance(done.exception, InputError) or words[1] == "--update", done.output
     assert SECRET not in "".join(p.read_text(errors="replace") for p in (run / "report").rglob("*") if p.is_file())
     done = kduel("verify", run)
     assert done.exit_code == 1 and f"{path.relative_to(run)} was added: it is a" in done.stdout

@@ -113,7 +113,7 @@ class KvmMachine(Own):
     def furnish(self) -> None:
         super().furnish()
         self.must(f"modprobe kvm_amd nested=0 vgif=0 && groupadd -f kvm && usermod -aG kvm {USER} && chmod 755 /root")
-        self.must(f"cat /dev/vdb >{PACKED} && KDUEL_CACHE={CACHE} kduel unbundle {PACKED} && rm {PACKED}")
+        self.must(f"cat /dev/vdb >{PACKED} && KDUEL_CACHE={CACHE} kduel bundle --unpack {PACKED} && rm {PACKED}")
         self.close_device()
         self.open_device()
 

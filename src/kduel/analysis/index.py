@@ -167,9 +167,9 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
     if not write and not path.exists():
         raise InputError(
             f"there is no index {path}",
-            f"Make it first: kduel index {shlex.quote(str(path.parent))}"
+            f"Make it first: kduel query --update {shlex.quote(str(path.parent))}"
             if path.name == INDEX
-            else "Name a directory of runs that `kduel index` was given, or the index that it wrote.",
+            else "Name a directory of runs that `kduel query --update` was given, or the index that it wrote.",
         )
     with open_any_index(path, write=write, shown=shown or path) as (connection, version):
         if version == 0:
@@ -179,7 +179,7 @@ def open_index(path: Path, *, write: bool = False, shown: Path | None = None) ->
             rebuild = "" if 0 < version < VERSION else " --rebuild"
             raise InputError(
                 f"{shown or path} is an index of version {version}, and this KDuel has version {VERSION}",
-                f"Make it again: `kduel index DIR{rebuild}{output_of(shown or path)}`.",
+                f"Make it again: `kduel query --update DIR{rebuild}{output_of(shown or path)}`.",
             )
         yield connection
 
@@ -192,7 +192,7 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
         f"{shown} is no index of KDuel",
         "Name another file with --output, or move this one away."
         if write
-        else "Name the index that `kduel index DIR` wrote; where this file has its place, move it away first.",
+        else "Name the index that `kduel query --update DIR` wrote; where this file has its place, move it away first.",
     )
     if path.exists() and not path.is_file():
         raise other
@@ -225,7 +225,7 @@ def open_any_index(path: Path, *, write: bool, shown: Path) -> Iterator[tuple[sq
 
 
 def output_of(path: Path) -> str:
-    """The option of `kduel index` that names an index; empty for one in its default place."""
+    """The option of `kduel query --update` that names an index; empty for one in its default place."""
     return "" if path.name == INDEX else f" -o {shlex.quote(str(path))}"
 
 
@@ -233,7 +233,7 @@ def damage_error(path: Path, reason: object) -> InputError:
     """The error for a damaged index."""
     return InputError(
         f"the index {path} is damaged: {reason}",
-        f"Move it away and run `kduel index DIR{output_of(path)}`: if it is an index of KDuel, it is made of the runs alone.",
+        f"Move it away and run `kduel query --update DIR{output_of(path)}`: if it is an index of KDuel, it is made of the runs alone.",
     )
 
 
@@ -360,7 +360,9 @@ def run_query(path: Path, question: str) -> Answer:
 def remedy_of(error: Exception) -> str:
     """Remedy for SQL that SQLite refuses."""
     if "not authorized" in str(error):
-        return "Only a SELECT is allowed: the index is made of the runs, and `kduel index DIR` alone writes it."
+        return (
+            "Only a SELECT is allowed: the index is made of the runs, and `kduel query --update DIR` alone writes it."
+        )
     return f"Give one SELECT over the names in docs/many-runs.md, or one of: {', '.join(QUESTIONS)}."
 
 

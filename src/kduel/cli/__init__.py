@@ -23,45 +23,48 @@ GROUPS = {
         "run": "Measure contenders against each other and reach a verdict.",
         "resume": "Continue an interrupted run.",
         "status": "Show the progress of a run, machine by machine.",
-        "kernels": "List available and cached kernels.",
-        "list": "List benchmarks, suites, machines, boards and report formats.",
+        "list": "List kernels, benchmarks, suites, machines, boards and report formats.",
         "init": "Write a commented study file to start from.",
-        "plan": "Estimate the blocks and the time that a verdict needs.",
+        "plan": "Estimate the blocks and the time of a verdict, or simulate the verdict rule.",
         "doctor": "Check this host for conditions that bias or prevent measurement.",
     },
     "Read a run": {
-        "report": "Write a report of a run in one of several formats.",
+        "report": "Write a report of a run in one of several formats, or of its boots.",
         "verify": "Check that no file of a run was changed afterwards.",
         "diff": "Compare runs made at different times, with all that changed between them.",
         "explain": "Show which kernel functions a difference comes from.",
-        "boot": "Show the boot stages and initcalls of a run.",
     },
     "Many runs": {
         "merge": "Merge runs of one experiment into one with one verdict.",
-        "index": "Write an SQLite index of many runs.",
-        "query": "Query the index of many runs.",
+        "query": "Index many runs, and query the index.",
         "history": "Show metrics over all runs in time, and where they changed.",
         "site": "Write static pages about many runs.",
         "import": "Import results measured elsewhere.",
     },
     "Search and size": {
         "bisect": "Find the commit that changed a cost.",
-        "smallest-ram": "Find the smallest RAM in which kernels boot.",
-        "sizes": "Show where two kernels differ in size.",
+        "sizes": "Show where two kernels differ in size, or in what RAM they boot.",
     },
     "Other": {
-        "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
         "schedulers": "List and build sched_ext schedulers.",
-        "bundle": "Write what a run needs from the network into one file.",
-        "unbundle": "Put the content of a bundle into the cache.",
+        "bundle": "Write what a run needs from the network into one file, or unpack it.",
         "local": "Measure this machine itself, across reboots.",
-        "worker": "Run blocks on this machine for the controller of a fleet.",
-        "completion": "Print a completion script for bash, zsh or fish.",
     },
 }
 """In the order of --help, by the heading that they stand under."""
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
+MODES = {
+    "bundle --unpack": "unbundle",
+    "list kernels": "kernels",
+    "plan --simulate": "calibrate",
+    "query --update": "index",
+    "report --boot": "boot",
+    "sizes --smallest-ram": "smallest-ram",
+}
+"""What a word makes of a command, with options and help of its own: by the two words, the name that it had."""
+FORMER = {old: new for new, old in MODES.items()} | {"completion": "--completion"}
+"""Names that the next release does not know any more, and what to type instead."""
 MODULES = {"import": "import_", "list": "list_", "smallest-ram": "smallest_ram"}
 """Modules that do not have the command's name."""
 
@@ -73,9 +76,10 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        name = MODES.get(cmd_name, cmd_name)
+        if name not in COMMANDS and name not in FORMER and name != "worker":
             return None
-        module = importlib.import_module(f"kduel.cli.{MODULES.get(cmd_name, cmd_name)}")
+        module = importlib.import_module(f"kduel.cli.{MODULES.get(name, name)}")
         command: click.Command = module.command
         return command
 
@@ -83,16 +87,36 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is named. Raises UsageError with what to type instead where there is none of that name."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] in FORMER:
+            new = FORMER[args[0]]
+            if not ctx.resilient_parsing:
+                click.echo(f"kduel: `{args[0]}` is `kduel {new}` now; the next release knows only that.", err=True)
+            return new, self.get_command(ctx, args[0]), args[1:]
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             from kduel.cli.unknown import suggest_command
 
             ctx.fail(f"No such command {args[0]!r}. {suggest_command(args, COMMANDS)}".rstrip())
+        for mode in MODES:
+            command, word = mode.split()
+            options = args[: args.index("--")] if "--" in args and word.startswith("-") else args
+            if options[:1] == [command] and word in options:
+                args.remove(word)
+                return mode, self.get_command(ctx, mode), args[1:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl(list(commands.items()))
+
+
+def print_completion(context: click.Context, _option: click.Parameter, shell: str | None) -> None:
+    """Print the completion script of that shell, if one is named."""
+    if shell and not context.resilient_parsing:
+        from kduel.cli.completion import completion_script
+
+        click.echo(completion_script(shell))
+        context.exit()
 
 
 def show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -112,6 +136,14 @@ def show_version(context: click.Context, _option: click.Parameter, wanted: bool)
     expose_value=False,
     callback=show_version,
     help="Show the version and exit.",
+)
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    is_eager=True,
+    expose_value=False,
+    callback=print_completion,
+    help="Print a completion script; its end says where it belongs.",
 )
 def kduel() -> None:
     """Tell which Linux kernel or scheduler is faster, by how much, and whether you can be sure.

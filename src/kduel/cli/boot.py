@@ -1,4 +1,4 @@
-"""`kduel boot`: where the time of a run's boots went."""
+"""`kduel report --boot`: where the time of a run's boots went."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def command(run: Path, limit: int) -> None:
     console (qemu, board). For a verdict on boot times use the benchmark boot-timeline; this command shows the details.
 
     \b
-    kduel boot kduel-runs/RUN
-    kduel boot kduel-runs/RUN --limit 0         every initcall
+    kduel report --boot kduel-runs/RUN
+    kduel report --boot kduel-runs/RUN --limit 0         every initcall
 
     Initcalls are shown for kernels booted with initcall_debug:
 

@@ -14,6 +14,7 @@ from kduel.cli.options import (
     Word,
     contender_arguments,
     machine_help,
+    mode_option,
     offline_option,
     output_path_option,
     plugin_option,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--root", is_flag=True, help="Write the guest's root alone, for hosts without apt and mmdebstrap.")
 @offline_option
 @quiet_option
+@mode_option("--unpack", "Put the content of a bundle into the cache.")
 def command(
     contenders: tuple[str, ...],
     suite: str | None,
@@ -50,13 +52,13 @@ def command(
 ) -> None:
     """Write the kernels, the guest root and the programs that a run needs into one file, for machines without network.
 
-    They are downloaded or built first, unless the cache has them. On the other machine `kduel unbundle FILE` puts them
+    They are downloaded or built first, unless the cache has them. On the other machine `kduel bundle --unpack FILE` puts them
     into its cache, and `kduel run ... --offline` measures. KDuel itself and QEMU must be installed there. The default name
     of the file follows from its content.
 
     \b
     kduel bundle debian:6.1 debian:6.12 --output kernels.tar
-    kduel unbundle kernels.tar
+    kduel bundle --unpack kernels.tar
     kduel run debian:6.1 debian:6.12 --offline
     kduel bundle --root
     """

@@ -1,4 +1,4 @@
-"""`kduel calibrate`: the operating characteristics of the verdict rule, by simulation."""
+"""`kduel plan --simulate`: the operating characteristics of the verdict rule, by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kduel completion`: the shell's own completion script."""
+"""`kduel --completion`: the shell's own completion script, and what it calls."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ SCRIPT = r"""%(complete_func)s() {
 }
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
+
+
+PLACES = {
+    "bash": "~/.local/share/bash-completion/completions/kduel",
+    "zsh": "~/.zfunc/_kduel",
+    "fish": "~/.config/fish/completions/kduel.fish",
+}
 
 
 class WholeWords(ShellComplete):
@@ -121,18 +128,16 @@ def find_open_quote(line: str) -> str:
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print a completion script for SHELL.
+    """Print a completion script for SHELL, as `kduel --completion SHELL` does."""
+    click.echo(completion_script(shell))
 
-    \b
-    bash: kduel completion bash > ~/.local/share/bash-completion/completions/kduel
-    zsh:  kduel completion zsh > ~/.zfunc/_kduel
-    fish: kduel completion fish > ~/.config/fish/completions/kduel.fish
-    """
+
+def completion_script(shell: str) -> str:
+    """What the shell reads to complete `kduel`."""
     from click.shell_completion import get_completion_class
 
     from kduel.cli import kduel
 
     chosen = get_completion_class(shell)
-    if chosen is None:
-        raise click.UsageError(f"no completion for {shell}")
-    click.echo(chosen(kduel, {}, "kduel", "_KDUEL_COMPLETE").source())
+    assert chosen is not None, "these three are click's own"
+    return f"{chosen(kduel, {}, 'kduel', '_KDUEL_COMPLETE').source()}\n# Its place: {PLACES[shell]}"

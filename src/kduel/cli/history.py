@@ -31,7 +31,7 @@ FORMATS = ("text", "markdown", "html", "json")
     "--index",
     "use_index",
     is_flag=True,
-    help="Read the index of DIR, as `kduel index` last wrote it, instead of the runs.",
+    help="Read the index of DIR, as `kduel query --update` last wrote it, instead of the runs.",
 )
 def command(
     places: tuple[Path, ...],

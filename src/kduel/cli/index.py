@@ -1,4 +1,4 @@
-"""`kduel index`: an SQLite index of many runs."""
+"""`kduel query --update`: an SQLite index of many runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: b
     judged again.
 
     \b
-    kduel index kduel-runs
+    kduel query --update kduel-runs
     kduel query kduel-runs slower
     """
     from kduel.analysis.campaigns.history import runs_below

@@ -1,4 +1,4 @@
-"""`kduel kernels`: which kernels can be had, and which are in the cache."""
+"""`kduel list kernels`: which kernels can be had, and which are in the cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def command(words: tuple[str, ...], offline: bool, form: str) -> None:
     """List available and cached kernels, the newest of each series.
 
-    WORDs select the lines that contain all of them, for example: kduel kernels 6.12 cloud.
+    WORDs select the lines that contain all of them, for example: kduel list kernels 6.12 cloud.
 
     \b
     For example:
@@ -68,7 +68,7 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
             )
         raise InputError(
             f"no kernel{' in the cache' if offline else ''} has {' and '.join(words)}",
-            "`kduel kernels` without a word lists all.",
+            "`kduel list kernels` without a word lists all.",
         )
     if form == "json":
         kernels = [

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from kduel.benchmarks import Benchmark
 
-KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "formats")
+KINDS = ("kernels", "benchmarks", "suites", "machines", "boards", "fleets", "sources", "formats")
+"""The kernels have a command of their own, `list kernels`."""
 
 
 def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
@@ -37,7 +38,7 @@ def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
 def command(what: str, names: tuple[str, ...], form: str) -> None:
     """List all of a kind, or those with these names: benchmarks (with their parameters, choices and metrics; `kduel explain A B -b help` tells what the operations of
     kbench do), suites, machines (with their settings), boards (for
-    --machine board:NAME), fleets (ways to use several machines, with their settings), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
+    --machine board:NAME), fleets (ways to use several machines, with their settings), sources of kernels, or report formats. `kduel list kernels` lists kernels: it has a help of its own."""
     found = list_kind(what)
     for unknown in sorted(set(names) - {entry["name"] for entry in found}):
         there = [entry["name"] for entry in found]
@@ -70,7 +71,7 @@ def list_kind(what: str) -> list[dict[str, Any]]:
         "machines": list_machines,
         "boards": list_boards,
         "fleets": list_fleets,
-        "kernels": list_kernel_sources,
+        "sources": list_kernel_sources,
         "formats": list_formats,
     }[what]
     return entries()

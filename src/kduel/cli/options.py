@@ -101,6 +101,11 @@ class TurnsOption(WordType):
         return value if value == "off" else click.IntRange(0, MOST_MS).convert(value, param, ctx)
 
 
+def mode_option(word: str, summary: str) -> Callable[[F], F]:
+    """A word that makes another command of this one (see MODES in `kduel.cli`), in its help and for the shell's completion."""
+    return click.option(word, is_flag=True, expose_value=False, help=f"{summary} `{word} --help` has its options.")
+
+
 def options_on_command_line() -> list[str]:
     """The parameters of the command that runs now that stand on its command line, in their order in the help."""
     context = click.get_current_context()

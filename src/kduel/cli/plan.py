@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, output_option
+from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, mode_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.format import duration
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 )
 @format_option("text", "json")
 @output_option
+@mode_option("--simulate", "Simulate the verdict rule on synthetic or measured noise.")
 def command(
     pilot: Path,
     keys: tuple[str, ...],

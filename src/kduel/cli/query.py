@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, Word, format_option, output_option
+from kduel.cli.options import NamedPath, Word, format_option, mode_option, output_option
 from kduel.cli.output import emit, emit_json, is_on_terminal
 
 LONGEST_SHOWN = 60
@@ -27,8 +27,9 @@ LONGEST_SHOWN = 60
 )
 @format_option("text", "json", "csv")
 @output_option
+@mode_option("--update", "Write the index of DIR, or update it.")
 def command(place: Path, question: str | None, series: str | None, form: str, output: Path | None) -> None:
-    """Query the index of DIR, which `kduel index DIR` writes.
+    """Query the index of DIR, which `kduel query --update DIR` writes.
 
     QUESTION is runs, verdicts, latest, worse (slower, or more of what is counted), better, slower, faster, more, fewer, undecided, void, unstable, pairs, kernels, machines or
     skipped, or SQL over the tables run, contender, verdict, value and point and the views headline and series (docs/many-runs.md). SQL can only read.

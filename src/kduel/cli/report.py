@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, output_path_option, plugin_option
+from kduel.cli.options import NamedPath, mode_option, output_path_option, plugin_option
 from kduel.cli.output import STDOUT, emit, open_output
 
 ELSEWHERE = "name a file elsewhere: --output PAGE.html."
@@ -68,6 +68,7 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
     help="Columns that a figure fills.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
+@mode_option("--boot", "Show the boot stages and initcalls of RUN.")
 def command(
     run: Path,
     form: str,

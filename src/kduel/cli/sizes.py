@@ -11,6 +11,7 @@ from kduel.cli.options import (
     contender_arguments,
     format_option,
     limit_option,
+    mode_option,
     offline_option,
     output_option,
     quiet_option,
@@ -52,6 +53,7 @@ VIEWS = ("subsystem", "symbol", "object", "option")
 @output_option
 @offline_option
 @quiet_option
+@mode_option("--smallest-ram", "Find the smallest RAM in which kernels boot.")
 def command(
     targets: tuple[str, ...],
     by: tuple[str, ...],

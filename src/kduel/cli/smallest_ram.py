@@ -1,4 +1,4 @@
-"""`kduel smallest-ram`: how little RAM a kernel boots in."""
+"""`kduel sizes --smallest-ram`: how little RAM a kernel boots in."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def command(
     result holds for that machine and its root: on a board that is a RAM disk of about 2 MB, on qemu a disk.
 
     \b
-    kduel smallest-ram debian:6.1-arm64 debian:6.12-arm64 \\
+    kduel sizes --smallest-ram debian:6.1-arm64 debian:6.12-arm64 \\
         --machine board:arm64-virt
-    kduel smallest-ram ./vmlinux --machine board:MINE.toml --step 1
+    kduel sizes --smallest-ram ./vmlinux --machine board:MINE.toml --step 1
     """
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache

@@ -1,4 +1,4 @@
-"""`kduel unbundle`: put what `kduel bundle` wrote into the cache."""
+"""`kduel bundle --unpack`: put what `kduel bundle` wrote into the cache."""
 
 from __future__ import annotations
 

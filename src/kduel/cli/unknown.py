@@ -25,7 +25,7 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "cmp": f"{MEASURE}, {CHANGED}",
         "estimate": "`kduel plan` estimates blocks and time",
         "help": "`kduel --help` lists the commands",
-        "ls": "`kduel list benchmarks` lists benchmarks, `kduel index` many runs",
+        "ls": "`kduel list benchmarks` lists benchmarks, `kduel query DIR` many runs",
         "man": "`kduel COMMAND --help` explains a command",
         "new": "`kduel init` writes a study file",
         "version": "`kduel --version` shows the version",

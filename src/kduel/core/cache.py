@@ -19,7 +19,9 @@ from kduel.core.manifest import Manifest
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory, try_to_make
 
-GO_ONLINE = "Run once without --offline, or bring a bundle from a machine with network: kduel bundle, kduel unbundle."
+GO_ONLINE = (
+    "Run once without --offline, or bring a bundle from a machine with network: kduel bundle, kduel bundle --unpack."
+)
 """The remedy where the cache lacks what only the network has."""
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^:-]{0,199}")
 """A kind, or a name of an entry: parts of it come from lists of packages, which need not be signed, and from bundles."""

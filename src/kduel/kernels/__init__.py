@@ -51,7 +51,7 @@ class InstalledKernel(Kernel, frozen=True, kw_only=True):
 
 
 class Available(Struct, frozen=True, kw_only=True):
-    """A line of `kduel kernels`."""
+    """A line of `kduel list kernels`."""
 
     spec: str
     version: str
@@ -118,7 +118,7 @@ def find_source(spec: str, modules: str = "") -> KernelSource:
             return source
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
-        f"Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list kernels` explains each.",
+        f"Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list sources` explains each.",
     )
 
 

@@ -48,7 +48,7 @@ PAGE_DIGEST = PAGE.with_name(f"{PAGE.name}.sha256")
 FLEET = "fleet"
 """The subdirectory of a run that holds what its controller and workers exchange."""
 INDEX = "kduel-index.sqlite"
-"""In a directory of runs, of which a single run is one: what `kduel index` and `kduel site` write for searches."""
+"""In a directory of runs, of which a single run is one: what `kduel query --update` and `kduel site` write for searches."""
 EXPLAIN = "explain"
 """The subdirectory of a run that holds what `kduel explain` found, and the runs of profiled trials."""
 PROFILE_FILES = ("profile.json", "profile.svg")

@@ -326,7 +326,7 @@ def test_an_index_of_an_earlier_version_is_made_again_and_no_other_file_is(tmp_p
         connection.commit()
     with pytest.raises(InputError, match="version 5") as refused:
         run_query(path, "latest")
-    assert refused.value.remedy == "Make it again: `kduel index DIR`."
+    assert refused.value.remedy == "Make it again: `kduel query --update DIR`."
     assert run_query(indexed(tmp_path), "SELECT measured FROM run").rows == [["2026-01-31"]]
     path.unlink()
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -415,7 +415,7 @@ def test_a_file_of_another_program_is_neither_replaced_nor_called_an_index(
     assert mine.read_bytes() == before
     asking = asked(str(mine), "runs").exception
     assert isinstance(asking, InputError) and asking.message == f"{mine} is no index of KDuel"
-    # In the index's own place `kduel index DIR` refuses it, too.
+    # In the index's own place `kduel query --update DIR` refuses it, too.
     assert "Name the index" in asking.remedy and "move it away first" in asking.remedy
 
 
@@ -426,7 +426,7 @@ def test_a_damaged_index_is_called_so_with_what_to_do(tmp_path: Path) -> None:
         stream.truncate(20_000)
     for found in (asked(str(tmp_path), "runs"), CliRunner().invoke(index_command, [str(tmp_path), "--rebuild"])):
         assert isinstance(found.exception, InputError) and f"the index {path} is damaged: " in found.exception.message
-        assert "Move it away and run `kduel index DIR`" in found.exception.remedy
+        assert "Move it away and run `kduel query --update DIR`" in found.exception.remedy
 
 
 def damage_table(index: Path, table: str) -> None:
@@ -446,7 +446,7 @@ def test_damage_that_a_question_meets_is_no_fault_of_the_question(tmp_path: Path
     for words in (["runs"], ["--series", "b/time"]):
         found = asked(str(tmp_path), *words).exception
         assert isinstance(found, InputError) and found.message.startswith(f"the index {path} is damaged: ")
-        assert "Move it away and run `kduel index DIR`" in found.remedy
+        assert "Move it away and run `kduel query --update DIR`" in found.remedy
 
 
 def test_damage_where_an_update_does_not_look_is_told(tmp_path: Path) -> None:
@@ -458,12 +458,12 @@ def test_damage_where_an_update_does_not_look_is_told(tmp_path: Path) -> None:
     damage_table(path, "value")
     found = CliRunner().invoke(index_command, words).exception
     assert isinstance(found, InputError) and found.message.startswith(f"the index {path} is damaged: ")
-    assert f"`kduel index DIR -o {path}`" in found.remedy
+    assert f"`kduel query --update DIR -o {path}`" in found.remedy
     assert CliRunner().invoke(index_command, [*words, "--rebuild"]).exit_code == 0
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     found = CliRunner().invoke(index_command, words).exception
-    assert isinstance(found, InputError) and f"`kduel index DIR --rebuild -o {path}`" in found.remedy
+    assert isinstance(found, InputError) and f"`kduel query --update DIR --rebuild -o {path}`" in found.remedy
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -482,9 +482,9 @@ def test_what_is_no_index_or_missing_has_a_remedy_that_works(
 
     assert answer("pipe").message == "pipe is no index of KDuel"
     assert answer("none").message == "there is no index none"
-    assert "Name a directory of runs that `kduel index` was given" in answer("none").remedy
+    assert "Name a directory of runs that `kduel query --update` was given" in answer("none").remedy
     assert answer("my runs").message == f"there is no index my runs/{INDEX}"
-    assert answer("my runs").remedy == "Make it first: kduel index 'my runs'"
+    assert answer("my runs").remedy == "Make it first: kduel query --update 'my runs'"
 
 
 @pytest.mark.parametrize("version", [-1, 1, 99])

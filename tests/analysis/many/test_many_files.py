@@ -60,7 +60,7 @@ def files(place: Path) -> set[str]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("index", "{runs}", "--output", "{disk}/index.sqlite"),
+        ("query", "--update", "{runs}", "--output", "{disk}/index.sqlite"),
         ("init", "{disk}/study.toml"),
         ("history", "{runs}", "--plot", "{disk}/plot.svg"),
         ("history", "{runs}", "--plot", "{disk}/plot.png"),
@@ -95,8 +95,8 @@ def test_a_run_is_found_once_however_many_links_lead_to_it(runs: Path, tmp_path:
     (runs / "linked").symlink_to(elsewhere)
     assert sorted(path.resolve().name for path in runs_below([runs, runs / "loop"])) == ["day1", "day2", "elsewhere"]
     assert "3 runs" in call("history", runs)
-    assert "3 runs; 3 judged" in call("index", runs, "--quiet")
-    assert "3 runs; 0 judged" in call("index", runs, "--quiet")
+    assert "3 runs; 3 judged" in call("query", "--update", runs, "--quiet")
+    assert "3 runs; 0 judged" in call("query", "--update", runs, "--quiet")
     assert "3 runs" in call("site", runs, "--output", tmp_path / "site", "--quiet")
 
 
@@ -168,7 +168,7 @@ def test_a_link_to_a_site_stays_a_link(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_terminal_gets_no_control_characters(runs: Path, tmp_path: Path) -> None:
     """A file and a pipe get the bytes as they are."""
-    call("index", runs, "--quiet")
+    call("query", "--update", runs, "--quiet")
     query = [
         sys.executable,
         "-m",

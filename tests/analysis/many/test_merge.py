@@ -178,9 +178,9 @@ def test_a_changed_part_is_told(tmp_path: Path) -> None:
 def test_a_damaged_merge_and_commands_for_one_run_are_errors_with_a_remedy(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / name, place=name, seed=day) for day, name in enumerate("ab")]
     merge(runs, tmp_path / "c")
-    for command in ("resume", "boot", "plan"):
+    for command in ("resume", "report --boot", "plan"):
         with pytest.raises(KduelError, match="merged run"):
-            CliRunner().invoke(kduel, [command, str(tmp_path / "c")], catch_exceptions=False)
+            CliRunner().invoke(kduel, [*command.split(), str(tmp_path / "c")], catch_exceptions=False)
     whole = (tmp_path / "c/merge.json").read_text()
     document = json.loads(whole)
     document["parts"][0]["name"] = "../../a"

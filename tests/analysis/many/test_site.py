@@ -43,7 +43,7 @@ def called(*arguments: object) -> str:
 
 
 def test_the_history_of_the_index_is_that_of_the_runs(runs: Path) -> None:
-    called("index", runs, "--quiet")
+    called("query", "--update", runs, "--quiet")
     plain, indexed = history([runs], metric="time"), indexed_history(runs / "kduel-index.sqlite", metric="time")
     assert [line.steps for line in plain.lines] == [line.steps for line in indexed.lines]
     for one, other in zip(plain.lines, indexed.lines, strict=True):
@@ -75,7 +75,7 @@ def counted(tmp_path: Path) -> Path:
 
 
 def test_exact_counts_of_two_versions_of_qemu_are_never_one_series(counted: Path) -> None:
-    called("index", counted, "--quiet")
+    called("query", "--update", counted, "--quiet")
     for found in (history([counted]), indexed_history(counted / "kduel-index.sqlite")):
         lines = {(line.machine, line.contender): len(line.points) for line in found.lines}
         older, newer = (f"icount tcg a CPU, counted by QEMU {version}" for version in ("7.2.22", "10.0.13"))
@@ -97,7 +97,7 @@ def test_a_timed_series_is_not_divided_by_qemus_version(tmp_path: Path) -> None:
     for day, version in enumerate(("7.2.22", "10.0.13"), 1):
         record = MachineRecord(kind="qemu", facts={"accelerator": "tcg", "qemu": version})
         make_run(tmp_path / f"day{day}", day=day, blocks=4, most=4, machine=record)
-    called("index", tmp_path, "--quiet")
+    called("query", "--update", tmp_path, "--quiet")
     for found in (history([tmp_path]), indexed_history(tmp_path / "kduel-index.sqlite")):
         assert [len(line.points) for line in found.lines] == [2, 2] and found.apart == []
 
@@ -107,7 +107,7 @@ def test_a_series_has_a_column_for_each_set_of_parameters(tmp_path: Path) -> Non
     for day, line in enumerate(("job", "job", "job --twice"), 1):
         step = structs.replace(STEP, parameters={**STEP.parameters, "command": line})
         make_run(tmp_path / f"day{day}", day=day, blocks=1, level=10.0 * day, sd_pct=0, steps=[step])
-    called("index", tmp_path, "--quiet")
+    called("query", "--update", tmp_path, "--quiet")
     head, *rows = csv.reader(io.StringIO(called("query", tmp_path, "--series", "job/time")))
     assert head[2:] == [f"{name}, command=job{more}" for name in ("new", "old") for more in ("", " --twice")]
     assert [[index for index, value in enumerate(row[2:]) if value] for row in rows] == [[0, 2], [0, 2], [1, 3]]
@@ -229,7 +229,7 @@ def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp
     made = make_run(place / "counted", 7, blocks=1, level=1000, sd_pct=0, machine=machine, steps=[step])
     neither = structs.replace(STEP, parameters={"command": "job", "metrics": [READING | {"better": "none"}]})
     make_run(place / "neither", 9, day=3, steps=[neither])
-    called("index", place, "--quiet")
+    called("query", "--update", place, "--quiet")
     rows = {
         question: list(csv.DictReader(io.StringIO(called("query", place, question, "--format", "csv"))))
         for question in ("slower", "faster", "more", "fewer", "worse", "better", "pairs", "latest")

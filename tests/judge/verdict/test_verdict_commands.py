@@ -1,4 +1,4 @@
-"""`kduel calibrate` and `kduel plan` as a person calls them."""
+"""`kduel plan --simulate` and `kduel plan` as a person calls them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_calibrate_tells_false_alarms_power_and_blocks() -> None:
-    text = output("calibrate", "--noise", "normal", "--effects", "0,2", "--runs", 500)
+    text = output("plan", "--simulate", "--noise", "normal", "--effects", "0,2", "--runs", 500)
     assert "call a difference where there is none" in text
     assert "a look at 4, 5, 6, 7, 8, 9, 10, 11, ... blocks" in text
     assert "+2 %" in text and "none" in text
 
 
 def test_calibrate_json_and_seed() -> None:
-    words = ("calibrate", "--effects", "0,1", "--runs", 300, "--format", "json", "--seed", 5, "--metrics", 3)
+    words = ("plan", "--simulate", "--effects", "0,1", "--runs", 300, "--format", "json", "--seed", 5, "--metrics", 3)
     found = json.loads(output(*words))
     assert found["schema"] == 1 and found["rule"]["max_blocks"] == 20
     assert set(found["noises"]) == {"normal", "floor", "bimodal", "heavy", "drift"}
@@ -63,7 +63,7 @@ def test_calibrate_json_and_seed() -> None:
 
 def test_calibrate_a_single_look() -> None:
     found = json.loads(
-        output("calibrate", "--noise", "normal", "--blocks", 12, "--effects", "0", "--runs", 4000, "--format", "json",
+        output("plan", "--simulate", "--noise", "normal", "--blocks", 12, "--effects", "0", "--runs", 4000, "--format", "json",
                "--spread", 9)
     )  # fmt: skip
     assert found["outcomes"][0]["any_difference"] == pytest.approx(0.05, abs=0.012)
@@ -73,10 +73,10 @@ def test_calibrate_a_single_look() -> None:
 @pytest.mark.slow
 def test_calibrate_draws(tmp_path: Path) -> None:
     svg, png = tmp_path / "rule.svg", tmp_path / "rule.png"
-    output("calibrate", "--noise", "bimodal", "--runs", 200, "--plot", svg)
+    output("plan", "--simulate", "--noise", "bimodal", "--runs", 200, "--plot", svg)
     drawn = svg.read_text("utf-8")
     assert drawn.startswith("<svg") and "true effect" in drawn and "false alarms where nothing differs" in drawn
-    output("calibrate", "--noise", "bimodal", "--noise", "heavy", "--runs", 200, "--plot", png)
+    output("plan", "--simulate", "--noise", "bimodal", "--noise", "heavy", "--runs", 200, "--plot", png)
     data = png.read_bytes()
     assert data.startswith(b"\x89PNG") and struct.unpack(">II", data[16:24]) > (400, 200)
 
@@ -92,14 +92,16 @@ def test_calibrate_of_an_import_is_about_a_run_to_come(imported: Path) -> None:
 def test_calibrate_on_a_run(imported: Path) -> None:
     key = "perf-stat/context_switches"
     found = json.loads(
-        output("calibrate", imported, "--metric", key, "--effects", "0", "--runs", 2000, "--format", "json")
+        output("plan", "--simulate", imported, "--metric", key, "--effects", "0", "--runs", 2000, "--format", "json")
     )
     (outcome,) = found["outcomes"]
     assert outcome["noise"].startswith(key) and outcome["any_difference"] <= 0.06
-    every = json.loads(output("calibrate", imported, "--effects", "0", "--runs", 200, "--format", "json"))
+    every = json.loads(output("plan", "--simulate", imported, "--effects", "0", "--runs", 200, "--format", "json"))
     assert len(every["outcomes"]) == 7
     assert {outcome["metrics"] for outcome in every["outcomes"]} == {7}, "alpha is split as it was in the run"
-    alone = output("calibrate", imported, "--effects", "0", "--runs", 200, "--metrics", 1, "--format", "json")
+    alone = output(
+        "plan", "--simulate", imported, "--effects", "0", "--runs", 200, "--metrics", 1, "--format", "json"
+    )
     assert {outcome["metrics"] for outcome in json.loads(alone)["outcomes"]} == {1}
 
 
@@ -118,24 +120,24 @@ def test_calibrate_on_a_run(imported: Path) -> None:
     ],
 )
 def test_calibrate_refuses(words: tuple[str, ...], why: str) -> None:
-    assert why in refused("calibrate", *words)
+    assert why in refused("plan", "--simulate", *words)
 
 
 @pytest.mark.parametrize("option", ["--blocks", "--max-blocks"])
 @pytest.mark.parametrize("count", ["0", "-1", "100001", "2.5"])
 def test_calibrate_refuses_a_number_of_blocks(option: str, count: str) -> None:
-    result = call("calibrate", option, count)
+    result = call("plan", "--simulate", option, count)
     assert result.exit_code == 2
     assert f"Invalid value for '{option}': " in result.output and count in result.output
 
 
 def test_calibrate_refuses_what_is_no_run(tmp_path: Path, imported: Path) -> None:
-    refused("calibrate", tmp_path)
-    assert "no metric 'cpu/rate'" in refused("calibrate", imported, "--metric", "cpu/rate")
-    assert "both given" in refused("calibrate", imported, "--noise", "normal")
+    refused("plan", "--simulate", tmp_path)
+    assert "no metric 'cpu/rate'" in refused("plan", "--simulate", imported, "--metric", "cpu/rate")
+    assert "both given" in refused("plan", "--simulate", imported, "--noise", "normal")
     missing = tmp_path / "there" / "rule.svg"
     assert "cannot be written: there is no" in refused(
-        "calibrate", "--runs", 100, "--noise", "normal", "--plot", missing
+        "plan", "--simulate", "--runs", 100, "--noise", "normal", "--plot", missing
     )
 
 
@@ -170,7 +172,7 @@ def test_the_smallest_effect_is_the_one_that_the_import_was_given(tmp_path: Path
     output("import", PUBLISHED, "--out", run, "--delta", 7)
     assert "delta 7 %" in output("plan", run)
     assert "delta 7 %" in output(
-        "calibrate", run, "--metric", "perf-stat/context_switches", "--effects", 0, "--runs", 100
+        "plan", "--simulate", run, "--metric", "perf-stat/context_switches", "--effects", 0, "--runs", 100
     )
 
 

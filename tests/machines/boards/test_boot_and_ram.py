@@ -1,4 +1,4 @@
-"""`kduel boot` and `kduel smallest-ram`: what they say, and that the search finds the edge."""
+"""`kduel report --boot` and `kduel sizes --smallest-ram`: what they say, and that the search finds the edge."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def bare(release: str, share: Path, *commands: str) -> System:
     system.place.mkdir()
     first = (
         f"[ ! -s {share}/uncommitted ] || git apply {share}/uncommitted",
-        f"./kduel unbundle {share}/kernels.tar",
+        f"./kduel bundle --unpack {share}/kernels.tar",
         f"./kduel run {' '.join(KERNELS)} --suite exact --offline --quiet --out {system.run}",
     )
     script = [ROOT / "scripts/bare-debian", "--release", release, "--share", share]

@@ -186,7 +186,7 @@ def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
 
 
 USUAL = ("normal", "floor", "bimodal", "heavy", "drift")
-"""The defaults of `kduel calibrate`."""
+"""The defaults of `kduel plan --simulate`."""
 DIFFERING = ("rare-1", "rare-5", "rare-10", "censored")
 """In these the contender does differ, or its trials do."""
 NAMES = (*USUAL, *(name for name in kinds(1.0) if name not in USUAL))

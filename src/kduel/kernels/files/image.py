@@ -311,6 +311,6 @@ def _looks_like(data: Bytes) -> str:
 
 
 _WHAT_TO_GIVE = (
-    "Give a bzImage or vmlinuz (x86), an Image (arm64, riscv), or debian:VERSION; see `kduel kernels --help`."
+    "Give a bzImage or vmlinuz (x86), an Image (arm64, riscv), or debian:VERSION; see `kduel list kernels --help`."
 )
 _GET_AGAIN = "Copy or build it again."
