@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kduel.core.evidence import Evidence
 from kduel.core.experiment import Metric
 from kduel.core.format import change, percent
 from kduel.core.metric_results import MetricResult
@@ -52,6 +53,8 @@ class Case:
     """Of all contenders."""
     level: float = FALSE_ALARMS
     """The chance of a false alarm that each check may have in this case."""
+    counted: bool = False
+    """Whether an exact machine counted the values."""
     absent: tuple[Missing, Missing] = (Missing(0, 0), Missing(0, 0))
     """By arm: how many of its valid trials gave no value."""
 
@@ -79,6 +82,13 @@ class Case:
     def steady(self) -> bool:
         """True if neither arm varies at all, as sizes and counts do: then nothing here is noise."""
         return self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The part that chance has in the values."""
+        if self.counted or (self.metric.exact and self.steady):
+            return Evidence.COUNTED
+        return Evidence.CONSTANT if self.steady else Evidence.VARYING if self.metric.exact else Evidence.SAMPLED
 
     @cached_property
     def positive(self) -> bool:
@@ -201,6 +211,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
                 contender=contender,
                 rule=gating if result.role == "primary" else exploring,
                 table=table,
+                counted=results.machine.exact,
                 level=level,
                 absent=(fewer, less),
             )

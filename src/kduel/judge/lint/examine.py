@@ -26,10 +26,9 @@ def examine(
     `environments` has each contender's trials; `declared` are further keys that the study says differ.
     """
     for case in cases(results, samples):
-        counted = results.machine.exact or (case.metric.exact and case.steady)
         for finding in catalogue().values():
-            if finding.check is not None and not (counted and finding.noise):
-                seen = case.with_levelled_machines if finding.levelled else case
+            seen = case.with_levelled_machines if finding.levelled else case
+            if finding.check is not None and seen.evidence >= finding.least:
                 case.result.warnings.extend(map(finding.warning, finding.check(seen)))
     mark_effects(results)
     for result in (*results.metrics, *(one.result for one in results.effects)):

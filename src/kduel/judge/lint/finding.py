@@ -8,6 +8,7 @@ from functools import cache
 
 from msgspec import Struct
 
+from kduel.core.evidence import Evidence
 from kduel.core.metric_results import Warning_
 from kduel.core.plugins import plugins
 from kduel.core.results import Results
@@ -49,8 +50,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Yields messages about the run as a whole. A finding without any check is raised elsewhere, by `warning`."""
     chance: bool = False
     """Whether it rests on a statistical test, so that clean data can raise it by chance (docs/evidence/lint-calibration.md)."""
-    noise: bool = False
-    """Whether it is about chance, and does not apply where numbers are exact."""
+    least: Evidence = Evidence.COUNTED
+    """The evidence with the least part of chance that it applies to; none where it is not about chance."""
     levelled: bool = False
     """Whether it looks for what differs within an arm. Where several machines measured it then sees each machine's values at
     one level, since the machines' own levels would be taken for modes and drift."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import with_sign
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -16,7 +17,7 @@ FEWEST_FOR_MEMORY = 8
 
 def autocorrelation(case: Case) -> Iterator[str]:
     """Successive trials that are alike once arms' means and a straight drift are taken off."""
-    if case.steady or any(arm.values.size < FEWEST_FOR_MEMORY for arm in case.arms):
+    if any(arm.values.size < FEWEST_FOR_MEMORY for arm in case.arms):
         return
     if case.rule.in_turns and case.gaps.size < FEWEST_FOR_MEMORY:
         return
@@ -48,7 +49,7 @@ PLUGIN = Finding(
     remedy="Look for other work on the host during the run, heat, or frequency changes.",
     chance=True,
     check=autocorrelation,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
     undecided="the machine changed during the run: stop other work on the host",
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -61,5 +62,5 @@ PLUGIN = Finding(
     remedy="Let the machine come to rest between trials (`settle`, a cool-down), and reset what a trial leaves behind.",
     chance=True,
     check=carry_over,
-    noise=True,
+    least=Evidence.VARYING,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import change, percent
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -19,7 +20,7 @@ SHARE = 0.003
 def constant_ratio(case: Case) -> Iterator[str]:
     """Pairs whose ratio or difference hardly varies, where the values do."""
     before, after, _ = case.counterpart
-    if case.steady or case.metric.exact or before.size < FEWEST or min(map(len, map(set, (before, after)))) < FEWEST:
+    if before.size < FEWEST or min(map(len, map(set, (before, after)))) < FEWEST:
         return
     if (before > 0).all() and (after > 0).all() and hardly_varies(np.log(before), np.log(after)):
         said = percent(100 * (float(np.median(after / before)) - 1))
@@ -47,5 +48,5 @@ PLUGIN = Finding(
     remedy="Find out where the values come from, and measure both contenders.",
     chance=True,
     check=constant_ratio,
-    noise=True,
+    least=Evidence.SAMPLED,
 )

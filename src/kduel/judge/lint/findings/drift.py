@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import change, percent, with_sign
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -18,7 +19,7 @@ FEWEST = 6
 def drift(case: Case) -> Iterator[str]:
     """Ranks of the values, arms' means taken off, that go with the order of time."""
     residuals, places = case.residuals
-    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+    if any(arm.values.size < FEWEST for arm in case.arms):
         return
     if case.rule.in_turns and residuals.size < FEWEST:
         return
@@ -59,7 +60,7 @@ PLUGIN = Finding(
     remedy="Look for heat, a filling disk, or other work on the host.",
     chance=True,
     check=drift,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
     undecided="the machine changed during the run: stop other work on the host",
 )

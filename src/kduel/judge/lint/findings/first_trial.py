@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import amount, quantity
 from kduel.judge.lint.case import ArmValues, Case, Floats, gap_text
 from kduel.judge.lint.finding import Cause, Finding
@@ -16,7 +17,7 @@ FEWEST = 6
 
 def first_trial(case: Case) -> Iterator[str]:
     """The run's first trial, or each arm's where the arms were measured apart, farther out than any other."""
-    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+    if any(arm.values.size < FEWEST for arm in case.arms):
         return
     if case.rule.in_turns:
         yield from first_block(case)
@@ -78,6 +79,6 @@ PLUGIN = Finding(
     remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
     chance=True,
     check=first_trial,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
 )

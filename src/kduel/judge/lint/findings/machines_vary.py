@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.statistics import f_above
@@ -15,7 +16,7 @@ FEWEST = 2
 
 def machines_vary(case: Case) -> Iterator[str]:
     """The F test of the noisiest machine's pairs against those of all others, whose levels are taken off."""
-    if case.steady or not case.paired or not case.table.machines:
+    if not case.paired or not case.table.machines:
         return
     machine_of = dict(zip(case.table.blocks, case.table.machines, strict=True))
     names = np.array([machine_of[block] for block in case.counterpart[2].tolist()])
@@ -47,5 +48,5 @@ PLUGIN = Finding(
     undecided="one machine is much noisier than the others: find out what disturbs it, or judge it separately",
     check=machines_vary,
     chance=True,
-    noise=True,
+    least=Evidence.VARYING,
 )

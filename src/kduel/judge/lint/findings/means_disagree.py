@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import percent
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -43,6 +44,6 @@ PLUGIN = Finding(
     remedy="Decide which mean matters to you: total cost over many boots (arithmetic) or a typical boot (geometric).",
     chance=True,
     check=means_disagree,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
 )

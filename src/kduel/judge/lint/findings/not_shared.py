@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import with_sign
 from kduel.judge.lint.case import Case, Floats
 from kduel.judge.lint.finding import Finding
@@ -66,6 +67,6 @@ PLUGIN = Finding(
     remedy="Longer slices or more of them; `--turns off` needs less memory.",
     chance=True,
     check=not_shared,
-    noise=True,
+    least=Evidence.CONSTANT,
     undecided="what varies is the benchmark's own, not the host: take longer slices, or more of them",
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import amount, change, effect, percent, quantity
 from kduel.judge.lint.case import Case, Floats
 from kduel.judge.lint.finding import Cause, Finding
@@ -41,7 +42,7 @@ class Suspect(NamedTuple):
 
 def one_trial(case: Case) -> Iterator[str]:
     """Leave-one-out, applied only to trials that stand out: near a threshold any trial could tip the balance."""
-    if case.steady or any(arm.values.size < FEWEST_FOR_OUTLIER for arm in case.arms):
+    if any(arm.values.size < FEWEST_FOR_OUTLIER for arm in case.arms):
         return
     for suspect in paired_suspects(case) if case.paired else suspects(case):
         told = without(case, suspect)
@@ -180,7 +181,7 @@ PLUGIN = Finding(
     remedy="Find out what happened in that trial; repeat the run, or use a median or a percentile.",
     chance=True,
     check=one_trial,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
     undecided="a few outlying trials hide the answer: read their logs, then repeat",
 )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import Case, Floats, gap_text
 from kduel.judge.lint.finding import Cause, Finding
@@ -46,7 +47,7 @@ def order_effect(case: Case) -> Iterator[str]:
 
 def significant_gaps(case: Case, levels_of: Callable[[Samples], Places | None]) -> tuple[list[str], float]:
     """The differences of places from the first one in words, and their chance; none where chance explains them."""
-    found = None if case.steady or not case.paired else levels_of(case.table)
+    found = None if not case.paired else levels_of(case.table)
     effects, chance = (np.zeros(1), 1.0) if found is None else place_effects(found)
     if found is None or chance >= case.level:
         return [], 1.0
@@ -107,5 +108,5 @@ PLUGIN = Finding(
     remedy="Let the machine cool down and come to rest between trials; discard caches.",
     chance=True,
     check=order_effect,
-    noise=True,
+    least=Evidence.VARYING,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+from kduel.core.evidence import Evidence
 from kduel.core.turns import StepTurns
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -42,5 +43,5 @@ PLUGIN = Finding(
     "of the noise is not shared. So it is where a step has fixed work and a contender is much faster.",
     remedy="Let the step stop by the clock (`time`), or run it whole (`turns = 0` in its table).",
     check=out_of_step,
-    noise=True,
+    least=Evidence.CONSTANT,
 )

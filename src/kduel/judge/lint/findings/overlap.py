@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.turns import seconds_in_common, shared_slices
@@ -36,5 +37,5 @@ PLUGIN = Finding(
     "slowed each other down.",
     remedy="Measure again with `--turns off`, and report it: a guest is let go only when the one before is held.",
     check=overlap,
-    noise=True,
+    least=Evidence.CONSTANT,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.core.text import plural
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
@@ -42,5 +43,5 @@ PLUGIN = Finding(
     "long after it was to be held. What is measured by that clock is wrong by as much.",
     remedy="Measure again on a quieter host or with `--turns off`.",
     check=paused_clock,
-    noise=True,
+    least=Evidence.CONSTANT,
 )

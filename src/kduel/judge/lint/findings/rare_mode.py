@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import amount, quantity
 from kduel.judge.lint.case import Case, Floats, Ints
 from kduel.judge.lint.finding import Cause, Finding
@@ -18,7 +19,7 @@ MOST_RARE = 0.1
 
 def rare_mode(case: Case) -> Iterator[str]:
     """`equivalent`, though a few trials of one arm, and none of the other, lie far beyond all others."""
-    if case.result.verdict != "equivalent" or case.steady:
+    if case.result.verdict != "equivalent":
         return
     first, second = case.deviations
     joined = np.concatenate([first, second])
@@ -65,6 +66,6 @@ PLUGIN = Finding(
     remedy="Read the logs of these trials, and measure more blocks, to estimate the share of slow boots.",
     chance=True,
     check=rare_mode,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
 )

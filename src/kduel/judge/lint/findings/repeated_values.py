@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case, Floats
 from kduel.judge.lint.finding import Cause, Finding
 
@@ -27,8 +28,6 @@ class Repeat(NamedTuple):
 
 def repeated_values(case: Case) -> Iterator[str]:
     """The longest sequence that occurs twice, where the resolution of the values does not explain it."""
-    if case.steady or case.metric.exact:
-        return
     found = longest_repeat(case.baseline.values, case.contender.values)
     if found is None:
         return
@@ -102,5 +101,5 @@ PLUGIN = Finding(
     remedy="Check whether files were copied, or whether the benchmark printed a cached result.",
     chance=True,
     check=repeated_values,
-    noise=True,
+    least=Evidence.SAMPLED,
 )

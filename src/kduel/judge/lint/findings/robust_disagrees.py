@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import effect_numbers
 from kduel.judge.lint.case import Case, Floats, gap_text
 from kduel.judge.lint.finding import Cause, Finding
@@ -26,13 +27,7 @@ def robust_disagrees(case: Case) -> Iterator[str]:
     several machines, whose effects may differ, and are not applied then; nor where missing trials forbid a verdict that the
     pairs do show.
     """
-    if (
-        case.steady
-        or not case.paired
-        or case.result.scale == "exact"
-        or case.result.machines is not None
-        or case.result.withheld
-    ):
+    if not case.paired or case.result.machines is not None or case.result.withheld:
         return
     gaps = case.gaps
     if gaps.size < FEWEST or not np.isfinite(gaps).all():
@@ -81,6 +76,6 @@ PLUGIN = Finding(
     "belong to the kernel, the mean is the right measure.",
     chance=True,
     check=robust_disagrees,
-    noise=True,
+    least=Evidence.VARYING,
     undecided="a few outlying trials hide the answer: read their logs, then repeat",
 )

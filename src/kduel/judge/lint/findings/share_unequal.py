@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.statistics import t_two_sided
@@ -54,5 +55,5 @@ PLUGIN = Finding(
     remedy="Measure again on a quieter host, with longer turns, or with `--turns off`.",
     chance=True,
     check=share_unequal,
-    noise=True,
+    least=Evidence.CONSTANT,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case, Floats
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.findings.repeated_values import repeated_values
@@ -18,8 +19,6 @@ def shuffled_copies(case: Case) -> Iterator[str]:
     """More values in common than equal values within the arms explain; in one order they are `repeated-values`."""
     from scipy.special import pdtrc
 
-    if case.steady or case.metric.exact:
-        return
     first, second = (arm.values for arm in case.arms)
     common = (Counter(first.tolist()) & Counter(second.tolist())).total()
     if common < FEWEST:
@@ -49,5 +48,5 @@ PLUGIN = Finding(
     remedy="Check whether files were copied, or whether the benchmark printed cached results.",
     chance=True,
     check=shuffled_copies,
-    noise=True,
+    least=Evidence.SAMPLED,
 )

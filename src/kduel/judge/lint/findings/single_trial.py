@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 
@@ -27,5 +28,5 @@ PLUGIN = Finding(
     meaning="A contender was measured once: the difference may be chance.",
     remedy="Measure each contender at least six times, in random order.",
     check=single_trial,
-    noise=True,
+    least=Evidence.CONSTANT,
 )

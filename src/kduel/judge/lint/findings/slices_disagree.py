@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case, gap_text
 from kduel.judge.lint.finding import Finding
 from kduel.judge.lint.statistics import t_two_sided
@@ -62,5 +63,5 @@ PLUGIN = Finding(
     remedy='Look at the slices on the page of the run; judge by reduce = "mean" in a new run if the slow moments matter to you.',
     chance=True,
     check=slices_disagree,
-    noise=True,
+    least=Evidence.CONSTANT,
 )

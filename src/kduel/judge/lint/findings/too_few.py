@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 
@@ -15,7 +16,7 @@ def too_few(case: Case) -> Iterator[str]:
     fewer = "each contender" if first == second else min(case.arms, key=lambda arm: arm.values.size).name
     what = "blocks" if case.paired else f"trials of {fewer}"
     fewest, enough = case.rule.fewest, case.rule.equivalent_from
-    if case.steady or count == 1:
+    if count == 1:
         return
     if count < fewest:
         yield (f"{count} {what} are too few for any verdict; it takes {fewest}, better {enough}.")
@@ -32,5 +33,5 @@ PLUGIN = Finding(
     meaning="There are fewer blocks than a verdict, or than the verdict `equivalent`, requires.",
     remedy="Measure more blocks; resume an interrupted run.",
     check=too_few,
-    noise=True,
+    least=Evidence.VARYING,
 )

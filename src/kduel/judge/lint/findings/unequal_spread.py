@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import ArmValues, Case
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.verdict.secondary import brown_forsythe
@@ -25,7 +26,7 @@ class Spreads(NamedTuple):
 
 def spreads_of(case: Case) -> Spreads | None:
     """The Brown-Forsythe test on the verdict's scale; None where it finds nothing that matters."""
-    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+    if any(arm.values.size < FEWEST for arm in case.arms):
         return None
     first, second = case.deviations
     chance = brown_forsythe(first, second)
@@ -56,6 +57,6 @@ PLUGIN = Finding(
     remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
     chance=True,
     check=unequal_spread,
-    noise=True,
+    least=Evidence.VARYING,
     levelled=True,
 )

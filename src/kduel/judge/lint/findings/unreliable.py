@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import percent
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Finding
@@ -41,5 +42,5 @@ PLUGIN = Finding(
     "published tables print it, shows neither its size nor, perhaps, its direction.",
     remedy="Do not quote the size without its interval, or measure more trials.",
     check=unreliable,
-    noise=True,
+    least=Evidence.CONSTANT,
 )
