@@ -167,11 +167,12 @@ def verdict(before: dict[str, float], after: dict[str, float]) -> str:
         benchmark="x",
         metric=COUNT,
         primary=True,
+        counted=True,
         blocks=[1],
         values={"a": [median(before.values())], "b": [median(after.values())]},
         conditions={"a": [before], "b": [after]} if len(before) > 1 else {},
     )
-    (result,) = judge([table], Rule.fixed_blocks(1), exact=True)
+    (result,) = judge([table], Rule.fixed_blocks(1))
     return "same" if result.verdict in ("equal", "equivalent") or result.below_delta else result.word
 
 

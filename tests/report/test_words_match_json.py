@@ -42,13 +42,12 @@ def judged(shifts: list[float], missing: tuple[int, ...] = (), *, paired: bool =
         blocks=list(range(1, len(shifts) + 1)),
         values=dict(zip(names, (before, after), strict=True)),
         paired=paired,
+        counted=paired and unit == "instructions",
     )
     rule = Rule.of_edition(2, max_blocks=40)
     found.study.max, found.study.fixed, found.study.imported = 40, None, not paired
     found.machine.exact = unit == "instructions"
-    found.metrics = (
-        judge([table], rule, exact=found.machine.exact) if paired else judge_unpaired([table], Rule.of_edition(1))
-    )
+    found.metrics = judge([table], rule) if paired else judge_unpaired([table], Rule.of_edition(1))
     found.headlines = headlines(found)
     return found
 

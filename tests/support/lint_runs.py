@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import structs
 
 from kduel.core.experiment import Aspect, Better, Contender, MachineRecord, Metric, Statistic
 from kduel.core.metric_results import MetricResult
@@ -65,7 +66,7 @@ def linted(
     if samples.paired:
         how = judge_primary if quick else judge
         rule = Rule.of_edition(2, max_blocks=len(samples.blocks), in_turns=turns is not None)
-        metrics = how(tables, rule, exact=exact)
+        metrics = how([structs.replace(table, counted=exact) for table in tables], rule)
     else:
         metrics = judge_unpaired(tables, Rule.of_edition(2))
     results = Results(

@@ -22,12 +22,14 @@ def table(
     unit: str = "ops/s",
     name: str = "rate",
     order: dict[str, list[int | None]] | None = None,
+    counted: bool = False,
 ) -> Samples:
     """One metric; the arms are called A, B, C."""
     return Samples(
         benchmark="cpu",
         metric=Metric(name=name, unit=unit, better=better),
         primary=primary,
+        counted=counted,
         blocks=list(range(1, len(arms[0]) + 1)),
         values={chr(ord("A") + index): list(arm) for index, arm in enumerate(arms)},
         order=order or {},

@@ -54,6 +54,7 @@ def courses(results: Results) -> list[Course]:
                 benchmark=label,
                 metric=metric,
                 primary=True,
+                counted=True,
                 blocks=results.blocks,
                 values={name: values.get(name, [None] * len(results.blocks)) for name in pair},
                 conditions={name: conditions[name] for name in pair if name in conditions},
@@ -65,7 +66,7 @@ def courses(results: Results) -> list[Course]:
             unit=first.unit,
             group=first.group,
             values=[next((value for value in values.get(name, []) if value is not None), None) for name in names],
-            changes=[judge([one], rule, exact=True)[0] for one in samples],
+            changes=[judge([one], rule)[0] for one in samples],
             explains=[explain_command(results, steps.get(label), pair) for pair in pairs],
         )
         found.append(course)

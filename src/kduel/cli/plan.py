@@ -127,7 +127,7 @@ def read_run(path: Path) -> tuple[Rule, list[Samples], float | None, Times | Non
     for record in valid:
         seconds.setdefault(record.contender, []).append(record.seconds)
     known = len(seconds) == len(lock.contenders)
-    samples = gating(samples, lock.design, exact=lock.machine.exact)
+    samples = gating(samples, lock.design)
     block = sum(sum(each) / len(each) for each in seconds.values()) if known else None
     return rule_of(lock), samples, block, times_of(valid, PreparedSteps(lock.steps, lock.blocks).slice_labels())
 

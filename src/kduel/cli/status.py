@@ -193,7 +193,7 @@ def read_status(path: Path) -> RunStatus:
                 message=out[name].message if name in out else doing.message if doing else "",
             )
         )
-    standings = primary_results(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
+    standings = primary_results(collect(path), rule_of(lock)) if records else []
     judged = [one for one in standings if one.n or state == "finished"]
     running = [] if lock.hosts or state != "running" else running_boots(run, plan)
     return RunStatus(

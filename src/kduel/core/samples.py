@@ -117,6 +117,8 @@ class Samples(Struct, kw_only=True):
     paired: bool = True
     """Whether the values of one block belong together. Not so for imported results: there block i only holds each
     contender's trial number i, and nothing may be compared by it."""
+    counted: bool = False
+    """Whether an exact machine counted the values: a repetition gives the same, and one pair is enough."""
     blocks: list[int]
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""

@@ -167,9 +167,9 @@ def judge_samples(
 ) -> Results:
     """Verdicts and findings of these samples by the rule of the study."""
     rule = planned_rule(study)
-    found = effects(samples, study.design, exact=lock.machine.exact) if study.design else []
+    found = effects(samples, study.design) if study.design else []
     tables = [*cell_tables(samples), *(effect.table for effect in found)] if study.design else samples
-    verdicts = judge(tables, rule, exact=lock.machine.exact)
+    verdicts = judge(tables, rule)
     metrics = verdicts[: len(verdicts) - len(found)]
     results = Results(
         judged_by=full_version(),
@@ -209,7 +209,7 @@ def judge_samples(
         changed_afterwards.PLUGIN.warning(f"The run was changed afterwards: {change}.") for change in changes
     ]
     results.headlines = factor_headlines(results) or headlines(results)
-    if hopeless := futile(tables, rule, exact=lock.machine.exact):
+    if hopeless := futile(tables, rule):
         results.warnings.append(futile_run.PLUGIN.warning(futility_text(hopeless, rule)))
     return results
 

@@ -73,7 +73,7 @@ def judge_imported(samples: list[Samples], rule: Rule) -> list[MetricResult]:
     that chance has no part in as in a run, where one value of each decides."""
     deterministic = [table for table in samples if table.paired]
     exact = [equal_counts(table) for table in samples if not table.paired and is_deterministic(table)]
-    found = {(m.benchmark, m.metric, m.contender): m for m in judge(deterministic, rule, exact=True)}
+    found = {(m.benchmark, m.metric, m.contender): m for m in judge(deterministic, rule)}
     found |= {(m.benchmark, m.metric, m.contender): m for m in judge([table for table in exact if table], rule)}
     others = [
         table for table in samples if not table.paired and not (is_deterministic(table) and equal_counts(table))

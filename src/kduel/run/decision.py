@@ -108,9 +108,7 @@ class Decision:
             return False
         if not any(step.primary for step in self.lock.steps):
             return self.exact
-        return is_finished(
-            self.samples(complete), self.rule, exact=self.exact, without=self.records.excluded_contenders()
-        )
+        return is_finished(self.samples(complete), self.rule, without=self.records.excluded_contenders())
 
     def is_futile(self) -> bool:
         """True if nothing can be decided any more and the run is to end for that."""
@@ -125,19 +123,19 @@ class Decision:
             return []
         from kduel.judge.verdict.futility import futile
 
-        return futile(self.samples(complete), self.rule, exact=self.exact, without=self.records.excluded_contenders())
+        return futile(self.samples(complete), self.rule, without=self.records.excluded_contenders())
 
     def judge_primary(self) -> list[MetricResult]:
         """The primary metrics after the complete blocks; judged once for each number of them."""
         if len(complete := self.complete_blocks()) != self.judged[0]:
             from kduel.judge.verdict.judge import judge_primary
 
-            self.judged = len(complete), judge_primary(self.samples(complete), self.rule, exact=self.exact)
+            self.judged = len(complete), judge_primary(self.samples(complete), self.rule)
         return self.judged[1]
 
     def samples(self, blocks: list[int]) -> list[Samples]:
         """The values of these blocks, with the effects of factors."""
-        return gating(self.collector.samples(blocks), self.lock.design, exact=self.exact)
+        return gating(self.collector.samples(blocks), self.lock.design)
 
     def next_boot(self, waiting: deque[Boot], busy: bool) -> Boot | None:
         """The next boot, with those steps that are to run; None where it must wait for those under way (`busy`)."""
@@ -171,11 +169,7 @@ class Decision:
         """The steps with a primary metric that these blocks do not decide."""
         if not blocks:
             return []
-        labels = {
-            one.benchmark
-            for one in primary_results(self.samples(blocks), self.rule, exact=self.exact)
-            if not one.decided
-        }
+        labels = {one.benchmark for one in primary_results(self.samples(blocks), self.rule) if not one.decided}
         return [index for index, step in enumerate(self.lock.steps) if step.label in labels]
 
     def check_measurable(self) -> None:

@@ -206,6 +206,7 @@ class Collector:
     def __init__(self, run: RunDir, lock: Lock, prepared: PreparedSteps | None = None) -> None:
         self.run = run
         self.resolution = lock.machine.resolution
+        self.counted = lock.machine.exact
         self.names = [contender.name for contender in lock.contenders]
         if prepared is None:
             check_steps(lock, run.path / "lock.json")
@@ -261,6 +262,7 @@ class Collector:
                         metric=metric,
                         step=made,
                         primary=metric.name in step.primary,
+                        counted=self.counted,
                         blocks=chosen,
                         values={
                             name: [

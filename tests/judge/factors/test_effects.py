@@ -261,6 +261,7 @@ def counted_effects(cells: dict[str, list[float]], unit: str = "instructions") -
         benchmark="clone",
         metric=Metric(unit, unit, "lower", statistic="median"),
         primary=True,
+        counted=True,
         blocks=[1],
         values={name: [float(np.median(counts))] for name, counts in cells.items()},
         order={name: [place] for place, name in enumerate(cells)},
@@ -268,8 +269,8 @@ def counted_effects(cells: dict[str, list[float]], unit: str = "instructions") -
             name: [{f"c{number}": count for number, count in enumerate(counts)}] for name, counts in cells.items()
         },
     )
-    asked = effects([table], design, exact=True)
-    judged = judge([one.table for one in asked], Rule.fixed_blocks(1, edition=2), exact=True)
+    asked = effects([table], design)
+    judged = judge([one.table for one in asked], Rule.fixed_blocks(1, edition=2))
     return {one.name: one.result(result) for one, result in zip(asked, judged, strict=True)}
 
 

@@ -26,6 +26,7 @@ def table(before: list[float], after: list[float], blocks: int = 1) -> Samples:
         benchmark="clone",
         metric=COUNT,
         primary=True,
+        counted=True,
         blocks=list(range(1, blocks + 1)),
         values={"a": [sorted(before)[2]] * blocks, "b": [sorted(after)[2]] * blocks},
         conditions={"a": by_condition(before), "b": by_condition(after)},
@@ -34,7 +35,7 @@ def table(before: list[float], after: list[float], blocks: int = 1) -> Samples:
 
 
 def judged(before: list[float], after: list[float], blocks: int = 1) -> MetricResult:
-    (result,) = judge([table(before, after, blocks)], Rule.of_edition(2, max_blocks=3), exact=True)
+    (result,) = judge([table(before, after, blocks)], Rule.of_edition(2, max_blocks=3))
     return result
 
 
@@ -84,7 +85,7 @@ def test_values_that_are_the_same_under_all_conditions_are_equal() -> None:
 def test_only_conditions_of_both_arms_count() -> None:
     tables = table([1000, 1100, 1050, 900, 1000], [900, 1000, 950, 880, 950])
     tables.conditions["b"][0].pop("c4")
-    (result,) = judge([tables], Rule.of_edition(2, max_blocks=3), exact=True)
+    (result,) = judge([tables], Rule.of_edition(2, max_blocks=3))
     assert [one.name for one in result.conditions] == ["plain", "c1", "c2", "c3"]
 
 
@@ -92,16 +93,16 @@ def test_a_run_goes_on_while_an_operation_depends_on_conditions() -> None:
     clear = table([1000, 1100, 1050, 900, 1000], [900, 1000, 950, 880, 950])
     open_one = table([27911, 30500, 27911, 30490, 27900], [28624, 28620, 28600, 28610, 28650])
     rule = Rule.of_edition(2, max_blocks=3)
-    assert is_finished([clear], rule, exact=True)
-    assert not is_finished([clear, open_one], rule, exact=True)
+    assert is_finished([clear], rule)
+    assert not is_finished([clear, open_one], rule)
     long = table([27911, 30500, 27911, 30490, 27900], [28624, 28620, 28600, 28610, 28650], blocks=3)
-    assert is_finished([long], rule, exact=True)
+    assert is_finished([long], rule)
 
 
 def test_without_conditions_a_run_on_the_exact_machine_ends_after_one_block() -> None:
     plain = table([1000] * 5, [900] * 5)
     plain.conditions = {}
-    assert is_finished([plain], Rule.of_edition(2, max_blocks=3), exact=True)
+    assert is_finished([plain], Rule.of_edition(2, max_blocks=3))
 
 
 @pytest.mark.parametrize(
@@ -122,10 +123,11 @@ def test_a_count_without_conditions_has_its_change_in_per_cent(
         benchmark="boot",
         metric=COUNT,
         primary=True,
+        counted=True,
         blocks=list(range(1, len(before) + 1)),
         values={"a": before, "b": after},
     )
-    (result,) = judge([one], Rule.of_edition(2), exact=True)
+    (result,) = judge([one], Rule.of_edition(2))
     found = (result.effect_pct, result.ci_low_pct, result.ci_high_pct)
     assert found == (shown if None in shown else pytest.approx(shown))
     assert relative_pct(result) == result.effect_pct or result.baseline_mean == 0
@@ -150,7 +152,7 @@ def test_an_import_of_constant_values_has_the_change_in_per_cent() -> None:
 def latencies(before: list[float], after: list[float], resolution: float) -> MetricResult:
     made = table(before, after)
     made.metric, made.resolution = Metric("latency-p99", "us", "lower", statistic="p99"), resolution
-    (result,) = judge([made], Rule.of_edition(2, max_blocks=3), exact=True)
+    (result,) = judge([made], Rule.of_edition(2, max_blocks=3))
     return result
 
 

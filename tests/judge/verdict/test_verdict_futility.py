@@ -40,7 +40,7 @@ def test_one_metric_with_hope_keeps_a_run_going() -> None:
 def test_a_metric_without_values_is_hopeless_and_one_that_does_not_vary_is_not() -> None:
     assert futile([table([None] * 8, [1.0] * 8)], Rule.of_edition(2))[0].chance == 0
     assert futile([table([5.0] * 8, [5.0] * 8)], Rule.of_edition(2)) == []
-    assert futile([noisy(4, 0, 0.2, 12)], Rule.of_edition(2), exact=True) == []
+    assert futile([noisy(4, 0, 0.2, 12, counted=True)], Rule.of_edition(2)) == []
     assert futile([noisy(4, 0, 0.2, 12)], Rule.of_edition(2), without=["B"]) == []
     assert futile([], Rule.of_edition(2)) == []
 

@@ -51,10 +51,10 @@ def test_an_undecided_run_ends_at_its_maximum() -> None:
 
 
 def test_an_exact_machine_is_decided_by_one_block() -> None:
-    samples = table([1000], [1001])
-    assert is_finished([samples], Rule.of_edition(2), exact=True)
-    assert not is_finished([samples], Rule.of_edition(2))
-    assert primary_results([samples], Rule.of_edition(2), exact=True)[0].decided
+    samples = table([1000], [1001], counted=True)
+    assert is_finished([samples], Rule.of_edition(2))
+    assert not is_finished([table([1000], [1001])], Rule.of_edition(2))
+    assert primary_results([samples], Rule.of_edition(2))[0].decided
 
 
 def test_primary_results_are_those_of_judge() -> None:

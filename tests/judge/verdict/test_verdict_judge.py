@@ -271,20 +271,20 @@ def test_pairs_that_differ_by_the_same_ratio_every_time() -> None:
 
 def test_an_exact_machine_needs_one_pair() -> None:
     rule = Rule.fixed_blocks(1, edition=2)
-    more = only(table([1000], [1213], unit="instructions", better="lower"), rule, exact=True)
+    more = only(table([1000], [1213], unit="instructions", better="lower", counted=True), rule)
     assert (more.verdict, more.scale, more.effect, more.decided_at) == ("more", "exact", 213, 1)
     assert "+213 instructions (+21.3 %)" in more.told
-    assert only(table([1000], [1000], better="lower"), rule, exact=True).verdict == "equal"
-    assert only(table([1000], [1001], better="none"), rule, exact=True).verdict == "different"
-    assert only(table([None], [1001]), rule, exact=True).verdict == "undecided"
+    assert only(table([1000], [1000], better="lower", counted=True), rule).verdict == "equal"
+    assert only(table([1000], [1001], better="none", counted=True), rule).verdict == "different"
+    assert only(table([None], [1001], counted=True), rule).verdict == "undecided"
 
 
 def test_an_exact_machine_with_several_layouts_gives_the_range() -> None:
     rule = Rule.fixed_blocks(3, edition=2)
-    always = only(table([1000, 1010, 990], [1013, 1019, 1001], better="lower"), rule, exact=True)
+    always = only(table([1000, 1010, 990], [1013, 1019, 1001], better="lower", counted=True), rule)
     assert (always.verdict, always.ci_low, always.ci_high) == ("slower", 9, 13)
     assert "range +9 to +13" in always.told
-    sometimes = only(table([1000, 1010, 990], [1001, 1005, 990], better="lower"), rule, exact=True)
+    sometimes = only(table([1000, 1010, 990], [1001, 1005, 990], better="lower", counted=True), rule)
     assert sometimes.verdict == "undecided" and "no constant sign" in sometimes.told
 
 

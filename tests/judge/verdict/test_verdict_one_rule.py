@@ -82,7 +82,7 @@ PATHS: dict[str, Callable[[], str]] = {
     "exploratory": exploratory,
     "imported": lambda: judge_unpaired([noisy(1, 0.1, 0.01, 12)], Rule.of_edition(2))[0].verdict,
     "exact": lambda: (
-        judge([table([1000, 1000], [1001, 1002])], Rule.fixed_blocks(2, edition=2), exact=True)[0].verdict
+        judge([table([1000, 1000], [1001, 1002], counted=True)], Rule.fixed_blocks(2, edition=2))[0].verdict
     ),
     "lint": without_outlier,
     "simulation": simulated,
@@ -205,13 +205,12 @@ def test_times_that_never_vary_are_not_equal() -> None:
 def test_large_counts_that_differ_by_one_are_not_equal() -> None:
     many = 10**12 + 5
     found = judge(
-        [table([many] * 4, [many + 1] * 4, unit="instructions", better="lower")],
+        [table([many] * 4, [many + 1] * 4, unit="instructions", better="lower", counted=True)],
         Rule.fixed_blocks(4, edition=2),
-        exact=True,
     )
     assert (found[0].verdict, found[0].effect) == ("more", 1)
     rounded = judge(
-        [table([0.1 + 0.2] * 4, [0.3] * 4, unit="x", better="lower")], Rule.fixed_blocks(4, edition=2), exact=True
+        [table([0.1 + 0.2] * 4, [0.3] * 4, unit="x", better="lower", counted=True)], Rule.fixed_blocks(4, edition=2)
     )
     assert rounded[0].verdict == "equal"
 

@@ -278,7 +278,7 @@ def compare_columns(
         changes = [change for change in changes if (change.benchmark, change.metric) in keys]
     elif exact:
         tables = [table for key in keys if (table := block_by_block(key, before, after)) is not None]
-        changes = judge(tables, rule, exact=True) if tables else []
+        changes = judge(tables, rule) if tables else []
     else:
         tables = [table for key in keys if (table := side_by_side(key, before, after)) is not None]
         changes = judge_unpaired(tables, rule) if tables else []
@@ -339,6 +339,7 @@ def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Sampl
         benchmark=key[0],
         metric=first.metric,
         primary=True,
+        counted=True,
         blocks=blocks,
         values={name: [series.values.get(block) for block in blocks] for name, series in pair},
         conditions=conditions if first.conditions and second.conditions else {},

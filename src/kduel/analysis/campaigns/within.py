@@ -41,7 +41,7 @@ def judge_within(
     rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)
     # All contenders stay, so that alpha is split over as many comparisons as in the run.
     tables = [with_baseline(table, before.contender) for table in collect(run.path)]
-    judged = judge_imported(tables, rule) if run.imported else judge(tables, rule, exact=run.lock().machine.exact)
+    judged = judge_imported(tables, rule) if run.imported else judge(tables, rule)
     names = {before.contender: before.name, after.contender: after.name}
     results = [rename_contenders(result, names) for result in judged if result.contender == after.contender]
     return results, [select_two(table, names) for table in tables]

@@ -194,6 +194,7 @@ def judge_pairs(
                         benchmark=place.label,
                         metric=about[place.label][name],
                         paired=not imported,
+                        counted=results.machine.exact and not imported,
                         blocks=results.blocks,
                         values={arm: held[arm] for arm in arms},
                         absent={arm: absent[arm] for arm in arms} if imported else {},
@@ -233,7 +234,7 @@ def judge_matrix(results: Results, samples: list[Samples], imported: bool) -> li
     else:
         from kduel.judge.verdict.judge import judge
 
-        found = judge(samples, rule, exact=results.machine.exact)
+        found = judge(samples, rule)
     withhold_as_in_run(found, results)
     return found
 

@@ -70,11 +70,11 @@ class Cell(NamedTuple):
     contender: str
 
 
-def gating(samples: Sequence[Samples], design: Design | None, *, exact: bool = False) -> list[Samples]:
+def gating(samples: Sequence[Samples], design: Design | None) -> list[Samples]:
     """The tables that are judged: of a study with factors its cells, which decide nothing, and then its effects."""
     if design is None:
         return list(samples)
-    return [*cell_tables(samples), *(effect.table for effect in effects(samples, design, exact=exact))]
+    return [*cell_tables(samples), *(effect.table for effect in effects(samples, design))]
 
 
 def cell_tables(samples: Sequence[Samples]) -> list[Samples]:
@@ -82,21 +82,17 @@ def cell_tables(samples: Sequence[Samples]) -> list[Samples]:
     return [structs.replace(table, primary=False) for table in samples]
 
 
-def effects(samples: Sequence[Samples], design: Design, *, exact: bool = False) -> list[Effect]:
-    """All effects of the primary metrics, or of all where none is primary. `exact`: differences are taken instead of ratios."""
+def effects(samples: Sequence[Samples], design: Design) -> list[Effect]:
+    """All effects of the primary metrics, or of all where none is primary; of counts differences, not ratios."""
     chosen = [table for table in samples if table.primary] or samples
     families: dict[tuple[str, str], list[Samples]] = {}
     for table in chosen:
         place = design.steps.get(table.benchmark)
         families.setdefault((place.family if place else table.benchmark, table.metric.name), []).append(table)
-    return [
-        effect
-        for (family, _), tables in families.items()
-        for effect in family_effects(family, tables, design, exact=exact)
-    ]
+    return [effect for (family, _), tables in families.items() for effect in family_effects(family, tables, design)]
 
 
-def family_effects(family: str, tables: Sequence[Samples], design: Design, *, exact: bool) -> list[Effect]:
+def family_effects(family: str, tables: Sequence[Samples], design: Design) -> list[Effect]:
     """The effects of one metric of steps that differ in nothing but factors."""
     steps = [design.steps.get(table.benchmark) for table in tables]
     cells = [
@@ -107,7 +103,7 @@ def family_effects(family: str, tables: Sequence[Samples], design: Design, *, ex
     ]
     factors = [one for one in design.factors if len({cell.levels.get(one.name) for cell in cells}) > 1]
     values = by_cell(cells, lambda cell: cell.table.values[cell.contender])
-    additive = exact or bool((values <= 0).any())
+    additive = tables[0].counted or bool((values <= 0).any())
     found: list[Effect] = []
     seen: list[tuple[Floats, Effect]] = []
     for kind, changes, at in contrasts(factors, design.interactions):
@@ -122,7 +118,7 @@ def family_effects(family: str, tables: Sequence[Samples], design: Design, *, ex
             continue
         effect = Effect(
             name=name, kind=kind, changes=changes, at=at, aliases=[],
-            table=effect_table(family, cells, values, arms, changes, at, additive=additive, exact=exact),
+            table=effect_table(family, cells, values, arms, changes, at, additive=additive),
         )  # fmt: skip
         found.append(effect)
         seen.append((direction, effect))
@@ -177,15 +173,14 @@ def effect_table(
     at: Mapping[str, str],
     *,
     additive: bool,
-    exact: bool,
 ) -> Samples:
-    """Both arms by block. `additive`: means and differences of values instead of logarithms. `exact`: an interaction's arms
+    """Both arms by block. `additive`: means and differences of values instead of logarithms. The arms of counts' interaction
     are the count of its last cells, as it would be if effects added, and as it is."""
     table = one_metric(cells)
     interaction = len(changes) > 1
     names = arm_names(changes, at)
     shown = arms
-    if exact and interaction:
+    if table.counted and interaction:
         names = counted_names(changes)
         last = observed_weights(changes, cells)
         shown = last - (arms[1] - arms[0]), last
@@ -193,7 +188,7 @@ def effect_table(
     found = [weighted_sum(weights, scaled) for weights in shown]
     if not additive:
         found = [np.exp(arm) for arm in found]
-    elif interaction and not exact:
+    elif interaction and not table.counted:
         # A ratio of differences means nothing.
         found = [found[0] * 0, found[1] - found[0]]
     positions = by_cell(cells, lambda cell: cell.table.order.get(cell.contender) or [None] * len(cell.table.blocks))
@@ -217,9 +212,10 @@ def effect_table(
         if interaction
         else structs.replace(metric, exact=False),
         primary=table.primary,
+        counted=table.counted,
         blocks=table.blocks,
         values={name: as_list(arm) for name, arm in zip(names, found, strict=True)},
-        conditions=arm_conditions(cells, dict(zip(names, shown, strict=True))) if exact else {},
+        conditions=arm_conditions(cells, dict(zip(names, shown, strict=True))) if table.counted else {},
         resolution=table.resolution,
         machines=table.machines,
         order={

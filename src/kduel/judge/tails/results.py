@@ -178,6 +178,7 @@ def shift_results(samples: Sequence[Samples], rule: Rule) -> list[ShiftResult]:
                 table,
                 metric=structs.replace(table.metric, name=f"{share:g}", exact=False),
                 primary=True,
+                counted=False,
                 distributions={},
                 values={name: [quantile_of(boot, share) for boot in column] for name, column in boots.items()},
             )

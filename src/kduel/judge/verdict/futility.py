@@ -50,16 +50,14 @@ class Hopeless(Struct, kw_only=True):
     """Why the verdict that the interval shows is not given."""
 
 
-def futile(
-    samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()
-) -> list[Hopeless]:
+def futile(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] = ()) -> list[Hopeless]:
     """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling, as of a
     class of machines, where more blocks are no more machines.
 
     Contenders in `without` cannot be measured and are not waited for.
     """
     found = compare(samples, rule)
-    if exact or not found or rule.scope == "class":
+    if not found or rule.scope == "class":
         return []
     blocks = len(found[0].blocks)
     if not FROM_BLOCK <= blocks < rule.max_blocks:
@@ -67,7 +65,7 @@ def futile(
     alpha = split(samples, rule)
     hopeless = []
     for c in found:
-        if not c.table.primary or is_deterministic(c.table) or c.contender in without:
+        if not c.table.primary or c.table.counted or is_deterministic(c.table) or c.contender in without:
             continue
         finding = assess_primary(c, alpha)
         if finding.verdict != "undecided":

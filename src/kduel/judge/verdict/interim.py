@@ -9,16 +9,14 @@ from kduel.core.samples import Samples
 from kduel.judge.verdict.rule import Rule
 
 
-def primary_results(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
+def primary_results(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
     """Every primary metric of every contender so far. Raises InputError where a table is not usable."""
     from kduel.judge.verdict.judge import judge_primary
 
-    return judge_primary(samples, rule, exact=exact)
+    return judge_primary(samples, rule)
 
 
-def is_finished(
-    samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()
-) -> bool:
+def is_finished(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] = ()) -> bool:
     """True if the run may stop: every primary metric is decided, or the blocks are all there.
 
     Without a primary metric a run continues to its last block. It does not wait for the contenders in `without`, which
@@ -28,5 +26,5 @@ def is_finished(
 
     if finished_blocks(samples) >= rule.max_blocks:
         return True
-    found = [one for one in primary_results(samples, rule, exact=exact) if one.contender not in without]
+    found = [one for one in primary_results(samples, rule) if one.contender not in without]
     return bool(found) and all(one.decided for one in found)

@@ -18,46 +18,34 @@ from kduel.judge.verdict.sample_size import blocks_more
 from kduel.judge.verdict.voids import forbidden_by_missing, forbidden_by_turns
 
 
-def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
+def judge(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
     """Every metric of every contender against the baseline, in the order of `samples`.
 
-    `exact`: the machine is deterministic, values are counted, not estimated, and one pair is enough.
     Raises InputError naming the metric where a table is not usable: no finite number, a block twice, one arm only.
     """
     comparisons = compare(samples, rule)
-    if exact:
-        return [write(c, assess_exact(c)) for c in comparisons]
     share = split(samples, rule)
-    explored = iter(explore([c for c in comparisons if not c.table.primary and not is_deterministic(c.table)], rule))
-    findings = (
-        assess_built(c)
-        if is_deterministic(c.table)
-        else assess_primary(c, share)
-        if c.table.primary
-        else next(explored)
-        for c in comparisons
-    )
+    found = [assess_certain(c) or (assess_primary(c, share) if c.table.primary else None) for c in comparisons]
+    explored = iter(explore([c for c, one in zip(comparisons, found, strict=True) if one is None], rule))
+    findings = [one or next(explored) for one in found]
     return [write(c, finding) for c, finding in zip(comparisons, findings, strict=True)]
 
 
-def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
+def judge_primary(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
     """The primary metrics only, without secondary statistics: a faster `judge` for a run in progress."""
     share = split(samples, rule)
     chosen = [c for c in compare(samples, rule) if c.table.primary]
-    return [
-        write(
-            c,
-            assess_exact(c) if exact else assess_built(c) if is_deterministic(c.table) else assess_primary(c, share),
-            beside=False,
-        )
-        for c in chosen
-    ]
+    return [write(c, assess_certain(c) or assess_primary(c, share), beside=False) for c in chosen]
 
 
-def assess_built(c: Comparison) -> Assessment:
-    """Assessment of something built, like `count`; but larger or smaller is not slower or faster."""
+def assess_certain(c: Comparison) -> Assessment | None:
+    """Assessment of what chance has no part in: of counts, and of something built, which is larger or smaller, not slower or
+    faster. None for a sample."""
+    if not (c.table.counted or is_deterministic(c.table)):
+        return None
     finding = assess_exact(c)
-    return finding._replace(verdict="different") if finding.verdict in ("faster", "slower") else finding
+    built = not c.table.counted and finding.verdict in ("faster", "slower")
+    return finding._replace(verdict="different") if built else finding
 
 
 def split(samples: Sequence[Samples], rule: Rule) -> float:

@@ -197,6 +197,7 @@ class Gathering:
                 if primary
                 else found.role != "exploratory",
                 paired=found.deterministic,
+                counted=found.deterministic,
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
                 conditions={
