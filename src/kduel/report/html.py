@@ -87,7 +87,6 @@ class HtmlFormat(Format):
             marks_told=MARKS_TOLD,
             imported=results.study.imported,
             folds_verdicts=bool(matrix and matrix.leads) or len(said.comparisons) > MOST_COMPARED,
-            exact=results.machine.exact,
             exact_page=f"{options.run}/{EXACT}/{PAGE}",
             exact_means=EXACT_MEANS,
             host_drawn=drawn_figure(results),

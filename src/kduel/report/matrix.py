@@ -11,7 +11,8 @@ from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 from kduel.report.content.digest import digest
-from kduel.report.content.matrixtext import matrix_parts, matrix_sureness
+from kduel.report.content.evidence import evidence
+from kduel.report.content.matrixtext import matrix_parts
 
 WIDTH = 100
 
@@ -36,7 +37,11 @@ class MatrixFormat(Format):
             parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
         parts += [
             "How sure",
-            *(f"  {line}" for line in (matrix_sureness(matrix, results.machine.exact), *said.caveats) if line),
+            *(
+                f"  {line}"
+                for line in (matrix and evidence(results).cells(len(matrix.judged)), *said.caveats)
+                if line
+            ),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 

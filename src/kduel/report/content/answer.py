@@ -27,6 +27,7 @@ from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
+from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key
 from kduel.report.content.undecided import by_reason
@@ -78,8 +79,8 @@ def answer(results: Results, run: str = "RUN") -> Answer:
     if results.exact is None:
         parts = [part_answer(results)]
     else:
-        label = "Counted on several CPUs" if results.machine.exact else "Timed"
-        parts = [part_answer(results.exact, "Counted exactly: "), part_answer(results, f"{label}: ")]
+        label = f"{evidence(results).label}: "
+        parts = [part_answer(results.exact, "Counted exactly: "), part_answer(results, label)]
     return Answer(parts=parts, **next_step(results, run))
 
 
@@ -172,7 +173,7 @@ def certainty(results: Results) -> str:
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
     hints = "hints, as the study declares no primary metric" if any(m.role != "primary" for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
-        return hints if not results.machine.exact else ""
+        return hints if evidence(results).varies else ""
     together = ", all together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
     return f"{sure}; in an emulator, whose times are no processor's" if results.machine.timing_warning else sure

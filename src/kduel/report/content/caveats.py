@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
-from kduel.core.format import MINUS, arms, effect, percent, plain_number, ranged_over
-from kduel.core.metric_results import COUNTS, MetricResult
+from kduel.core.format import MINUS, arms, effect, percent, plain_number
+from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
+from kduel.report.content.evidence import evidence
 from kduel.report.content.host import host_line
 from kduel.report.content.notes import few, key
 
-ONCE = (
-    "Each operation was counted once, under one condition: an exact difference may be another under other conditions that "
-    "should not matter, or have the other sign. Without --single several are counted."
-)
 PEEKING = (
     "Decide before the first run how many to merge: merging one more each time that the result is undecided is peeking, and "
     "false positives grow from 5 % to 6.5, 7.9 and 8.8 % with one, two and three further runs."
@@ -47,9 +44,8 @@ def run_facts(results: Results) -> list[str]:
 
 def sureness(results: Results) -> str:
     """Sentence on the trust that the intervals deserve."""
-    if results.machine.exact:
-        said = "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
-        return f"{said} {ONCE}" if counted_once(results) else said
+    if said := evidence(results).sureness(results):
+        return said
     if not any(m.n > 1 for m in results.metrics):
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
@@ -71,12 +67,6 @@ def sureness(results: Results) -> str:
     if len(gating_rule(results).looks()) > 1:
         confidence += ", adjusted for interim analyses"
     return f"{confidence}; each trial is a fresh {unit}, in random order within its block."
-
-
-def counted_once(results: Results) -> bool:
-    """True if operations were counted under one condition only, and the run has no layouts to vary them."""
-    counted = [m for m in results.metrics if m.metric == m.unit in COUNTS and m.n]
-    return bool(counted) and results.machine.exact and not ranged_over(counted)
 
 
 def trial_word(results: Results) -> str:

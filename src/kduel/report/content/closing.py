@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import textwrap
 
-from kduel.core.format import plain_number, ranged_over
+from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.answer import answer
 from kduel.report.content.counted import is_counted, is_sharing, is_touching, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
+from kduel.report.content.evidence import evidence
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.tails import bound_lines
@@ -78,10 +79,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
 def legend(results: Results) -> str:
     """Meaning of the table's marks, and how sure it is."""
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
-    if results.machine.exact:
-        over = ranged_over(results.gating)
-        return f"{marks}; {f'bars: range over {over}, exact' if over else 'counted once, under one condition'}"
-    return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
+    return f"{marks}; {evidence(results).bars(results)}"
 
 
 def bounds(results: Results, width: int, height: int) -> list[Line]:

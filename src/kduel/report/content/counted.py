@@ -19,6 +19,7 @@ from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import ContenderSummary, largest_first
+from kduel.report.content.evidence import evidence
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with its style (rich's names)."""
@@ -40,7 +41,7 @@ MODES_HEADING = "modes: what single calls take, and how many of them"
 def is_counted(results: Results) -> bool:
     """True if a run's primary metrics are counts of a deterministic machine."""
     primary = [metric for metric in results.metrics if metric.role == "primary"]
-    return bool(results.machine.exact and primary) and all(metric.unit in COUNTS for metric in primary)
+    return bool(primary) and not evidence(results).varies and all(metric.unit in COUNTS for metric in primary)
 
 
 def is_sharing(results: Results) -> bool:

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct, shown_unit
-from kduel.core.metric_results import COUNTS, SHARED, TOUCHED, TOUCHED_PAGES, MetricResult, Verdict
+from kduel.core.metric_results import COUNTS, MetricResult, Verdict
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.explain.compare import UNSEEN
 from kduel.judge.verdict.headline import (
     Side,
     compared_pairs,
@@ -23,6 +22,7 @@ from kduel.judge.verdict.headline import (
 )
 from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.caveats import caveats, run_facts, sureness
+from kduel.report.content.evidence import evidence
 from kduel.report.content.factors import FactorGroup, factor_groups
 from kduel.report.content.methods import measured_how
 from kduel.report.content.notes import Notes, number_notes
@@ -45,18 +45,6 @@ SIGNS: dict[str, str] = {
 NO_SIGN = "–"
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
-
-NOT_SHARED = (
-    "cache lines that move are counted, not time. Queues, waiting and migrations do not count, nor what grows with the number of "
-    "CPUs; a security module and the configuration add lines of their own."
-)
-"""What a count of shared lines leaves open."""
-NOT_VIRTUAL = "times are virtual; caches, threads that share a core, frequencies and sleep states are not in them."
-NOT_TOUCHED = (
-    "lines and pages that a call touches are counted, each once, not time. The more there are, the more a call costs whose lines are "
-    "not in the caches; no cache, no prefetching and no TLB is modelled."
-)
-"""What a count of touched lines leaves open."""
 
 
 class Statement(Struct, kw_only=True):
@@ -156,7 +144,7 @@ def digest(results: Results, run: str = "RUN") -> Digest:
         or [compare(results, notes, *pair) for pair in compared_pairs(results)],
         notes=notes,
         exact=digest(results.exact, run) if results.exact is not None else None,
-        second="Counted on several CPUs" if results.machine.exact else "Timed",
+        second=evidence(results).label,
     )
 
 
@@ -164,7 +152,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     """One contender's metrics, sorted into what can and what cannot be concluded."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     primary = [m for m in mine if m.role == "primary"]
-    if results.machine.exact and all(m.unit in COUNTS for m in primary):
+    if not evidence(results).varies and all(m.unit in COUNTS for m in primary):
         primary.sort(key=lambda m: (m.verdict == "undecided", largest_first(m)))
     exploratory = [m for m in mine if m.role != "primary" and not is_of_level(m)]
     gating = primary or exploratory
@@ -301,23 +289,10 @@ def open_questions(
         said.append(
             f"Anything about the kernel from {list_metrics(harness, notes)}: the benchmark's settings determine these values."
         )
-    if results.machine.exact and metrics and all(m.unit == SHARED for m in metrics):
-        said.append(f"How long it takes on a real processor: {NOT_SHARED}")
-    elif results.machine.exact and metrics and all(m.unit in (TOUCHED, TOUCHED_PAGES) for m in metrics):
-        said.append(f"How long it takes on a real processor: {NOT_TOUCHED}")
-    elif results.machine.resolution:
-        said.append(f"How long it takes on a real processor: {NOT_VIRTUAL}")
-    elif results.machine.exact:
-        said.append(
-            f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
-        )
+    said += evidence(results).silence(results, metrics)
     # What is larger in every build is no hint.
-    differing = (
-        []
-        if results.machine.exact
-        else [m for m in exploratory if shows_difference(m) and (m.verdict != "different" or m.better == "none")]
-    )
-    if differing:
+    differing = [m for m in exploratory if shows_difference(m) and (m.verdict != "different" or m.better == "none")]
+    if differing and evidence(results).varies:
         said.append(
             f"Exploratory, so a hint and no proof: {list_metrics(sorted(differing, key=largest_first), notes, with_effect=True)}."
         )

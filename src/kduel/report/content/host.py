@@ -12,6 +12,7 @@ from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.host import other_work, pressure, share, wait_share
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
+from kduel.report.content.evidence import evidence
 
 NOTABLE = 5.0
 """Per cent of the time in which some task of the host waited for a disk or for memory: below it, nobody needs to know."""
@@ -80,7 +81,7 @@ def drawn_figure(results: Results) -> Drawn:
 
 def host_line(results: Results) -> str:
     """Sentence on what the host did; empty where it was not recorded, or where intervals do not depend on it."""
-    if results.machine.exact:
+    if not evidence(results).varies:
         return ""
     found = [figures(trial) for trial in results.trials]
     inside = drawn_figure(results) == "pressed"

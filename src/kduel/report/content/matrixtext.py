@@ -39,22 +39,6 @@ def matrix_parts(matrix: Matrix, results: Results) -> list[str]:
     return [part for part in parts if part]
 
 
-def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
-    """Sentence on how sure the matrix's verdicts are."""
-    if matrix is None:
-        return ""
-    if exact:
-        return (
-            f"The {len(matrix.judged)} cells were counted on a deterministic machine: each holds for this one course of "
-            "instructions, in which background work of the kernel may fall into any cell."
-        )
-    return (
-        f"The {len(matrix.judged)} verdicts of the matrix have an error rate of their own: of the differences called, about "
-        "one in twenty is expected to be chance (false discovery rate of Benjamini and Hochberg over the whole matrix). They are "
-        "exploratory: the run's own verdicts hold for all primary comparisons together, and may be undecided where a cell is not."
-    )
-
-
 def family_parts(matrix: Matrix, family: str) -> list[str]:
     """Means of the main metric, its verdicts, and the growth."""
     metrics = matrix.metrics[family]

@@ -12,30 +12,22 @@ from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.spending import RHO
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.report.content.caveats import trial_word
+from kduel.report.content.evidence import evidence
 
 REDUCED: dict[Reducer, str] = {"mean": "mean", "median": "median", "better-half": "mean of the better half"}
 
 
 def methods(results: Results) -> list[str]:
     """Paragraphs, each a thought; only what is true of this run."""
-    if results.machine.exact:
-        return [exact()]
-    said = [
+    if said := evidence(results).method():
+        return [said]
+    paragraphs = [
         import_sentence(results) if results.study.imported else design(results),
         rule(results),
         shown_values_sentence(),
         void(),
     ]
-    return [paragraph for paragraph in said if paragraph]
-
-
-def exact() -> str:
-    """For a deterministic machine."""
-    return (
-        "The machine is deterministic: time in it advances with executed instructions, so one trial of each contender gives "
-        "the number that every repetition would give. Values are compared as they are. They count work; they do not show how "
-        "long a real processor takes for it."
-    )
+    return [paragraph for paragraph in paragraphs if paragraph]
 
 
 def import_sentence(results: Results) -> str:

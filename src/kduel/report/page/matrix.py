@@ -15,7 +15,8 @@ from kduel.core.format import plain_number, relative_pct, signed_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.digest import SIGNS, sign_of
-from kduel.report.content.matrixtext import column_of, kinds_of, leads, matrix_sureness
+from kduel.report.content.evidence import evidence
+from kduel.report.content.matrixtext import column_of, kinds_of, leads
 from kduel.report.plots import effects as plots
 from kduel.report.plots import matrix as matrix_plots
 
@@ -97,7 +98,6 @@ def matrix_part(results: Results) -> MatrixPart | None:
     matrix = shape(results)
     if matrix is None:
         return None
-    exact = results.machine.exact
     heat = heat_cells(matrix)
     delta = results.study.delta
     small = (
@@ -111,7 +111,7 @@ def matrix_part(results: Results) -> MatrixPart | None:
         reference=visible(matrix.pairs[0].levels[0], 200)
         if len({pair.levels[0] for pair in matrix.pairs}) == 1
         else "",
-        sure=small + matrix_sureness(matrix, exact),
+        sure=small + evidence(results).cells(len(matrix.judged)),
         leads=bool(heat) and leads(matrix, results),
     )
 
