@@ -70,8 +70,6 @@ class BootTimelines(Struct, frozen=True, kw_only=True):
 def read_boots(path: Path) -> list[BootTimelines]:
     """All boots of a run, the baseline's first. Raises InputError where it is no run, or no boot of it left a console."""
     run = RunDir.open(path)
-    if run.imported:
-        raise InputError(f"{path} was measured elsewhere: there is no console log of its boots")
     lock = run.lock()
     found = {c.name: BootTimelines(name=c.name, timelines=[], initcalls=[]) for c in lock.contenders}
     consoles: list[tuple[str, list[ConsoleLine]]] = []

@@ -30,8 +30,6 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
     from kduel.store.rundir import PROFILE_ORIGIN, RunDir
 
     opened = RunDir.open(run)
-    if opened.imported:
-        raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
     lock = opened.lock(prepared=False)
     if lock.origin == PROFILE_ORIGIN:
         raise InputError(

@@ -146,9 +146,9 @@ def read_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
-    lock = None if run.imported else run.lock()
+    lock = run.lock()
     kept = {}
-    for record in trials_of(run, lock) if lock else []:
+    for record in trials_of(run, lock):
         place = run.directory(record.id) / KEPT
         if (place / "vmlinux").is_file():
             config = place / "config"
@@ -158,7 +158,7 @@ def read_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
                 config=config if config.is_file() else None,
                 files={},
             )
-    names = [one.name for one in lock.contenders] if lock else []
+    names = [one.name for one in lock.contenders]
     if contender and contender not in names[1:]:
         raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
     wanted = [*names[:1], *([contender] if contender else [name for name in names[1:] if name in kept][:1])]

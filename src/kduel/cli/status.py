@@ -135,7 +135,6 @@ def serve(run: Path, port: int) -> None:
 
 def read_status(path: Path) -> RunStatus:
     """Read again from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
-    from kduel.core.errors import InputError
     from kduel.judge.evaluate import judge_run, rule_of
     from kduel.judge.verdict.interim import primary_results
     from kduel.judge.verdict.unfinished import find_unfinished
@@ -146,8 +145,6 @@ def read_status(path: Path) -> RunStatus:
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
-    if run.imported:
-        raise InputError(f"{path} was imported: nothing of it runs", "`kduel report` writes a report of it.")
     lock = run.lock(prepared=False)
     if not lock.prepared and run.exact_part is not None:
         there, holder = at_work(path)

@@ -116,7 +116,7 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
 
 def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]:
     """The result of `compare_kept` for a run without results.json."""
-    if run.imported or run.merged:
+    if not run.single:
         return [], []
     planned, there = len(derived_plan(run.lock())), len(run.names())
     if there >= planned or (run.path / PAGE).is_file():
@@ -129,7 +129,7 @@ def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]
 def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:
     """Parts of the run that the kept results were made of and that are missing now, a sentence each: to write the results again
     would lose the only trace of them."""
-    if run.imported or run.merged:
+    if not run.single:
         return []
     lost = (
         [f"{EXACT}/ is missing, whose counts {RESULTS} has; {RECOVER}"]
@@ -154,7 +154,7 @@ def trials_in(kept: dict[str, Any]) -> set[str]:
 def earlier_state(kept: dict[str, Any], run: RunDir) -> Set[str] | None:
     """The directories that the kept results are of, where the run was continued since; None where they are of all trials, or
     of some that one machine never had alone. Raises InputError."""
-    if run.imported or run.merged:
+    if not run.single:
         return None
     known, names, study = trials_in(kept), {*run.names()}, kept.get("study")
     stated = study.get("checksum") if isinstance(study, dict) else None

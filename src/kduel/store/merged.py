@@ -266,7 +266,7 @@ def parts(run: Path) -> list[MergedRun]:
     found = []
     for part in record_of(run).parts:
         one = RunDir.open(run / "runs" / part.name)
-        if one.imported or one.merged:
+        if not one.single:
             raise InputError(f"{one.path} is no run that was measured by KDuel", RESTORE)
         found.append(MergedRun(part=part, run=one, lock=one.lock()))
     for other in found[1:]:

@@ -147,6 +147,19 @@ class RunDir:
         """True if it is made of several runs by `kduel merge`."""
         return (self.path / MERGED).is_file()
 
+    @property
+    def single(self) -> bool:
+        """True if it is one run that KDuel carried out."""
+        return not (self.imported or self.merged)
+
+    def contenders(self) -> list[str]:
+        """Names, the baseline first. Raises InputError where the run is damaged."""
+        if self.imported:
+            from kduel.store.imported import contenders
+
+            return contenders(self.path)
+        return [one.name for one in self.lock().contenders]
+
     def study_text(self) -> str:
         """study.toml. Raises InputError where it is damaged."""
         path = self.path / "study.toml"
@@ -158,8 +171,12 @@ class RunDir:
             raise InputError(f"cannot read {path}: it is not UTF-8 text", RESTORE) from error
 
     def lock(self, *, prepared: bool = True) -> Lock:
-        """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged; with
-        `prepared`, also where the machine was not made ready yet."""
+        """lock.json. Raises InputError where it is damaged, or of a later version, or where values were imported or runs merged;
+        with `prepared`, also where the machine was not made ready yet."""
+        if self.imported:
+            raise InputError(
+                f"{self.path} was imported: KDuel ran nothing of it", "`kduel report` writes a report of it."
+            )
         if self.merged:
             raise InputError(
                 f"{self.path} is a merged run, and this takes a single one",

@@ -117,8 +117,7 @@ def split(argument: str) -> tuple[Path, str]:
         more, _, contender = contender.partition(":")
         name = f"{name}:{more}"
     path = Path(name)
-    run = RunDir.open(path)
-    known = record_of(path).contenders if run.imported else [c.name for c in run.lock().contenders]
+    known = RunDir.open(path).contenders()
     if contender not in known:
         raise InputError(f"{path} has no contender {contender!r}", f"It has {', '.join(known)}.")
     return path, contender

@@ -11,7 +11,6 @@ from kduel.judge.evaluate import rule_of
 from kduel.judge.imported import judge_imported
 from kduel.judge.imported import rule_of as imported_rule
 from kduel.judge.verdict.judge import judge
-from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.rundir import RunDir
 
@@ -23,8 +22,7 @@ def is_declared_pair(before: Column, after: Column) -> bool:
 
 def names_of(column: Column) -> list[str]:
     """The contenders of a column's run, the baseline first."""
-    run = RunDir.open(column.run)
-    return imported.contenders(run.path) if run.imported else [one.name for one in run.lock().contenders]
+    return RunDir.open(column.run).contenders()
 
 
 def judge_within(

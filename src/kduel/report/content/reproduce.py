@@ -55,7 +55,7 @@ class Reproduction(Struct, frozen=True, kw_only=True):
 def reproduction(results: Results) -> Reproduction | None:
     """Commands that measure again with the same kernels and seed, and report; None for imported and merged runs."""
     study = results.study
-    if study.imported or study.seed is None:
+    if study.seed is None:
         return None
     suite = suite_words(results)
     text = "" if suite else pinned_study(results)

@@ -178,8 +178,6 @@ def operation_study(kernels: list[str], operation: str, machine: str = "") -> St
 def subject_of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offline: bool = False) -> Subject:
     """Two arms of a run, the kernels checked against its lock."""
     run = RunDir.open(path)
-    if run.imported:
-        raise InputError(f"{path} was imported: its kernels are not available for counting")
     lock = run.lock()
     study = study_of(lock, run.study_text())
     names = study.names

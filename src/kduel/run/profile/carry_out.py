@@ -75,7 +75,7 @@ class ProfileRequest(Struct, frozen=True, kw_only=True):
 def is_timed(path: Path) -> bool:
     """True if `path` is a run whose explanation takes a profile: any but one on the exact machine."""
     run = RunDir.open(path)
-    return not run.imported and not run.merged and run.lock().machine.kind != "icount"
+    return run.single and run.lock().machine.kind != "icount"
 
 
 def read_request(
