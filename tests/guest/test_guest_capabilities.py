@@ -17,7 +17,7 @@ CONTAINER = (
 BOOT = """
 import os, pathlib, sys
 import tiny_kernels as tiny
-from kduel.guest.launch import run
+from kduel.guest.launch import Launch, run
 from kduel.guest.vm import VirtualMachine
 
 place = pathlib.Path(sys.argv[1])
@@ -31,7 +31,7 @@ try:
     os.sched_setaffinity(1, os.sched_getaffinity(1))
 except PermissionError:
     print("without SYS_NICE")
-done = run(machine, place / "console.log", boot_deadline=60, deadline=60, pin=[cpu])
+done = run(machine, place / "console.log", Launch(boot_deadline=60, deadline=60, pin=[cpu]))
 print(done.ended, done.pinned == [cpu])
 """
 

@@ -24,7 +24,7 @@ from kduel.guest import confine, launch, monitor, priority, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.emulator import qemu_version
-from kduel.guest.launch import Run, run
+from kduel.guest.launch import Launch, Run, run
 from kduel.guest.monitor import read_registers
 from kduel.guest.processor import known_features
 from kduel.guest.vm import VirtualMachine
@@ -49,7 +49,9 @@ def machine(directory: Path, code: bytes, **changes: object) -> VirtualMachine:
 
 def boot(directory: Path, code: bytes, deadline: float = 60.0, **changes: object) -> Run:
     return run(
-        machine(directory, code, **changes), directory / "console.log", boot_deadline=deadline, deadline=deadline
+        machine(directory, code, **changes),
+        directory / "console.log",
+        Launch(boot_deadline=deadline, deadline=deadline),
     )
 
 
@@ -87,7 +89,9 @@ def test_a_triple_fault_is_an_end_not_another_boot(tmp_path):
 
 def test_a_silent_kernel_is_ended_at_its_deadline_and_named(tmp_path):
     began = time.monotonic()
-    done = run(machine(tmp_path, tiny.SPIN), tmp_path / "console.log", boot_deadline=4, deadline=4, own_time=True)
+    done = run(
+        machine(tmp_path, tiny.SPIN), tmp_path / "console.log", Launch(boot_deadline=4, deadline=4, own_time=True)
+    )
     assert done.ended == "deadline"
     assert 4 <= time.monotonic() - began < 300
     assert done.stuck and "CPU 0" in done.stuck[0] and "100001" in done.stuck[0]
@@ -102,7 +106,7 @@ def test_time_in_which_the_host_gives_no_cpu_is_not_the_guests_where_that_is_ask
     began = time.monotonic()
     done = run(
         machine(tmp_path, tiny.say(b"starting\n") + tiny.SPIN), tmp_path / "console.log",
-        boot_deadline=1, deadline=90, own_time=own_time,
+        Launch(boot_deadline=1, deadline=90, own_time=own_time),
     )  # fmt: skip
     assert done.ended == "boot-deadline"
     assert least <= time.monotonic() - began
@@ -119,7 +123,9 @@ def test_a_guest_that_ended_while_we_were_stopped_was_not_cut_off(tmp_path, monk
 
     monkeypatch.setattr(launch, "_release", slowly)
     done = run(
-        machine(tmp_path, tiny.say(b"up\n") + tiny.POWER_OFF), tmp_path / "console.log", boot_deadline=0, deadline=0
+        machine(tmp_path, tiny.say(b"up\n") + tiny.POWER_OFF),
+        tmp_path / "console.log",
+        Launch(boot_deadline=0, deadline=0),
     )
     assert done.ended == "off" and read_console(tmp_path / "console.log") == ["up", ""]
 
@@ -136,7 +142,7 @@ def test_a_guest_with_virtual_time_that_nothing_can_wake_is_not_waited_for(tmp_p
     began = time.monotonic()
     done = run(
         machine(tmp_path, tiny.say(b"starting\n") + end), tmp_path / "console.log",
-        boot_deadline=500 if early else 5, deadline=600, own_time=True,
+        Launch(boot_deadline=500 if early else 5, deadline=600, own_time=True),
     )  # fmt: skip
     assert done.ended == "boot-deadline" and done.stuck
     assert not early or time.monotonic() - began < 300
@@ -167,7 +173,9 @@ def test_qemu_that_is_not_installed_is_the_hosts_trouble(tmp_path, monkeypatch):
 
 def test_vcpus_are_pinned(tmp_path):
     cpus = sorted(os.sched_getaffinity(0))[:1]
-    done = run(machine(tmp_path, tiny.POWER_OFF), tmp_path / "console.log", boot_deadline=60, deadline=60, pin=cpus)
+    done = run(
+        machine(tmp_path, tiny.POWER_OFF), tmp_path / "console.log", Launch(boot_deadline=60, deadline=60, pin=cpus)
+    )
     assert done.pinned == cpus
 
 
@@ -182,7 +190,11 @@ def test_a_qemu_that_does_not_answer_in_time_is_a_busy_hosts(tmp_path, monkeypat
     monkeypatch.setattr(launch, "_start", stopped)
     monkeypatch.setattr(launch, "START_SECONDS", 0.5)
     with pytest.raises(HostError, match=r"no answer within 0\.5 s") as caught:
-        run(machine(tmp_path, tiny.SPIN), tmp_path / "console.log", boot_deadline=60, deadline=60, own_time=True)
+        run(
+            machine(tmp_path, tiny.SPIN),
+            tmp_path / "console.log",
+            Launch(boot_deadline=60, deadline=60, own_time=True),
+        )
     assert "too busy" in caught.value.remedy and "settings" not in caught.value.remedy
     assert guests(tmp_path) == []
 
@@ -314,7 +326,7 @@ def test_a_file_that_vanished_in_mid_run_is_named(tmp_path):
     given = machine(tmp_path, tiny.POWER_OFF)
     given.kernel.unlink()
     with pytest.raises(HostError, match=str(given.kernel)) as caught:
-        run(given, tmp_path / "console.log", boot_deadline=60, deadline=60)
+        run(given, tmp_path / "console.log", Launch(boot_deadline=60, deadline=60))
     assert "cache" in caught.value.remedy
 
 
@@ -423,7 +435,9 @@ def test_the_host_is_recorded_and_qemu_has_weight(tmp_path, monkeypatch):
     said = tiny.say(b"kduel: step 01-a\nworking\nkduel: step 01-a ended\n") + tiny.SLEEP_FOR_EVER
     with priority_free() as groups:
         done = run(
-            machine(tmp_path, said), tmp_path / "console.log", boot_deadline=15, deadline=15, pin=pins(1), raised=True
+            machine(tmp_path, said),
+            tmp_path / "console.log",
+            Launch(boot_deadline=15, deadline=15, pin=pins(1), raised=True),
         )
         assert done.ended == "deadline" and done.pinned == pins(1)
         assert done.priority == priority.find_obtainable()
@@ -436,7 +450,9 @@ def test_the_host_is_recorded_and_qemu_has_weight(tmp_path, monkeypatch):
 
 def test_an_exact_machine_records_nothing_and_takes_no_weight(tmp_path):
     said = tiny.say(b"kduel: step 01-a\nkduel: step 01-a ended\n") + tiny.POWER_OFF
-    done = run(machine(tmp_path, said), tmp_path / "console.log", boot_deadline=60, deadline=60, record_host=False)
+    done = run(
+        machine(tmp_path, said), tmp_path / "console.log", Launch(boot_deadline=60, deadline=60, record_host=False)
+    )
     assert done.host == [] and done.priority == []
 
 

@@ -20,7 +20,7 @@ from kduel.benchmarks.support.service import on_peer, server
 from kduel.core.errors import HostError
 from kduel.core.experiment import Settle, Void
 from kduel.guest.environment import read_environment
-from kduel.guest.launch import Run, Side, run
+from kduel.guest.launch import Launch, Run, Side, run
 from kduel.guest.link import Pair, declared_lines, judge_pair, run_pair
 from kduel.guest.script import ScriptStep, compose
 from kduel.guest.vm import VirtualMachine
@@ -43,7 +43,7 @@ def caller(directory: Path, code: bytes, deadline: float = 60.0) -> Callable[[Si
     )
 
     def call(side: Side) -> Run:
-        return run(machine, directory / "console.log", boot_deadline=deadline, deadline=deadline, side=side)
+        return run(machine, directory / "console.log", Launch(boot_deadline=deadline, deadline=deadline, side=side))
 
     return call
 

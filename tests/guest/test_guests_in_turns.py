@@ -21,7 +21,7 @@ from waiting import wait_for
 
 from kduel.core.errors import HostError
 from kduel.guest.console import read_console
-from kduel.guest.launch import Run, run
+from kduel.guest.launch import Launch, Run, run
 from kduel.guest.turns import BlockTurns, Seat, run_in_turns
 
 pytestmark = pytest.mark.guest
@@ -55,7 +55,7 @@ def block(
         place, deadline = directory / str(number), deadlines[number]
         place.mkdir()
         given = machine(place, codes[number])
-        return run(given, place / "console.log", boot_deadline=deadline, deadline=deadline, seat=seat)
+        return run(given, place / "console.log", Launch(boot_deadline=deadline, deadline=deadline, seat=seat))
 
     return run_in_turns([partial(boot_one, number) for number in range(len(codes))], turns)
 
@@ -183,7 +183,7 @@ def test_a_guest_that_does_not_start_ends_the_others(tmp_path):
 
     def missing(seat: Seat) -> Run:
         given = machine(tmp_path, ORDINARY, memory_mib=1 << 26)
-        return run(given, tmp_path / "console.log", boot_deadline=60, deadline=60, seat=seat)
+        return run(given, tmp_path / "console.log", Launch(boot_deadline=60, deadline=60, seat=seat))
 
     (tmp_path / "other").mkdir()
     log = tmp_path / "other/console.log"
@@ -191,7 +191,7 @@ def test_a_guest_that_does_not_start_ends_the_others(tmp_path):
         run_in_turns(
             [
                 lambda seat: run(
-                    machine(tmp_path / "other", tiny.SPIN), log, boot_deadline=600, deadline=600, seat=seat
+                    machine(tmp_path / "other", tiny.SPIN), log, Launch(boot_deadline=600, deadline=600, seat=seat)
                 ),
                 missing,
             ],

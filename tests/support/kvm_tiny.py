@@ -10,7 +10,7 @@ import tiny_kernels as tiny
 
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
-from kduel.guest.launch import run
+from kduel.guest.launch import Launch, run
 from kduel.guest.vm import VirtualMachine
 
 CASES = {
@@ -31,7 +31,7 @@ def tell(place: Path, cpus: int, code: bytes) -> dict[str, object]:
     initrd.write_bytes(b"x")
     kernel = tiny.kernel(place / "kernel", tiny.say(b"starting\n") + code)
     machine = VirtualMachine(accelerator="kvm", cpus=cpus, memory_mib=64, kernel=kernel, initrd=initrd, cmdline="")
-    done = run(machine, console, boot_deadline=60, deadline=20)
+    done = run(machine, console, Launch(boot_deadline=60, deadline=20))
     found = diagnose(
         read_console(console),
         ended=done.ended,

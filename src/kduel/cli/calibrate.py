@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, structs, to_builtins
 
 from kduel.cli.completions import complete_runs as complete_runs
 from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, output_option, plot_option
@@ -21,6 +22,26 @@ if TYPE_CHECKING:
     from kduel.judge.verdict.rule import Rule
 
 NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
+
+
+class SimulationOptions(Struct, frozen=True, kw_only=True):
+    """The options of `kduel plan --simulate` as click gives them; the command's help says what each means."""
+
+    run: Path | None
+    names: tuple[str, ...]
+    spread: float
+    keys: tuple[str, ...]
+    effects: str
+    runs: int
+    metrics: int | None
+    delta: float | None
+    alpha: float | None
+    max_blocks: int | None
+    blocks: int | None
+    seed: int
+    form: str
+    output: Path | None
+    plot: Path | None
 
 
 @click.command()
@@ -74,23 +95,7 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 @format_option("text", "json")
 @output_option
 @plot_option("verdicts and blocks by true effect")
-def command(
-    run: Path | None,
-    names: tuple[str, ...],
-    spread: float,
-    keys: tuple[str, ...],
-    effects: str,
-    runs: int,
-    metrics: int | None,
-    delta: float | None,
-    alpha: float | None,
-    max_blocks: int | None,
-    blocks: int | None,
-    seed: int,
-    form: str,
-    output: Path | None,
-    plot: Path | None,
-) -> None:
+def command(**given: Any) -> None:
     """Simulate the verdict rule: its false-positive rate, its power, and the blocks that it needs.
 
     Without RUN the noise is simulated, with a given spread. With RUN, the directory of a finished run, it is resampled
@@ -101,32 +106,34 @@ def command(
     from kduel.judge.verdict.calibrate import sweep
     from kduel.judge.verdict.noise import made_up
 
-    tried = read_effects(effects)
+    options = SimulationOptions(**given)
+    run, tried = options.run, read_effects(options.effects)
+    rule, metrics = choose_rule(options), options.metrics
     if run is None:
-        if keys:
+        if options.keys:
             raise InputError(
                 "--metric names a metric of a run, and there is no RUN", "Name the run's directory first."
             )
-        rule = choose_rule(None, delta, alpha, max_blocks, blocks)
-        noises = [made_up(name, spread) for name in names or NOISES]
+        noises = [made_up(name, options.spread) for name in options.names or NOISES]
     else:
-        if names:
+        if options.names:
             raise InputError("a RUN and --noise are both given", "Leave one of them out.")
-        rule = choose_rule(run, delta, alpha, max_blocks, blocks)
         found = compare_run(run, rule)
         metrics = metrics or sum(c.table.primary for c in found)
-        noises = estimate_noise(select_comparisons(found, run, keys))
-    with Terminal().task("simulating", total=len(noises) * len(tried) * runs) as task:
-        outcomes = sweep(rule, noises, tried, runs=runs, seed=seed, metrics=metrics or 1, progress=task.advance)
-    if form == "json":
-        emit_json(as_document(rule, noises, outcomes), output)
+        noises = estimate_noise(select_comparisons(found, run, options.keys))
+    with Terminal().task("simulating", total=len(noises) * len(tried) * options.runs) as task:
+        outcomes = sweep(
+            rule, noises, tried, runs=options.runs, seed=options.seed, metrics=metrics or 1, progress=task.advance
+        )
+    if options.form == "json":
+        emit_json(as_document(rule, noises, outcomes), options.output)
     else:
-        emit(printable(as_text(rule, noises, outcomes)) + "\n", output)
-    if plot is not None:
+        emit(printable(as_text(rule, noises, outcomes)) + "\n", options.output)
+    if options.plot is not None:
         from kduel.report.plots.calibration import specification
         from kduel.report.plots.effects import svg
 
-        write_plot(plot, svg(specification(outcomes, rule)))
+        write_plot(options.plot, svg(specification(outcomes, rule)))
 
 
 def read_effects(text: str) -> list[float]:
@@ -140,19 +147,16 @@ def read_effects(text: str) -> list[float]:
     return found
 
 
-def choose_rule(
-    run: Path | None, delta: float | None, alpha: float | None, max_blocks: int | None, blocks: int | None
-) -> Rule:
+def choose_rule(options: SimulationOptions) -> Rule:
     """The rule of the run, or the default, with the command line's settings. Raises InputError."""
-    import msgspec
-
     from kduel.judge.verdict.rule import Rule
 
+    blocks, max_blocks = options.blocks, options.max_blocks
     if blocks is not None and max_blocks is not None:
         raise InputError("--blocks and --max-blocks are both given", "Leave one of them out.")
-    rule = Rule() if run is None else read_rule(run)
-    said = {"delta_pct": delta, "alpha": alpha, "max_blocks": max_blocks}
-    rule = msgspec.structs.replace(rule, **{name: value for name, value in said.items() if value is not None})
+    rule = Rule() if options.run is None else read_rule(options.run)
+    said = {"delta_pct": options.delta, "alpha": options.alpha, "max_blocks": max_blocks}
+    rule = structs.replace(rule, **{name: value for name, value in said.items() if value is not None})
     if max_blocks is not None:
         # A run of a fixed number of blocks has no looks on the way; one with a maximum has the usual ones.
         rule = Rule(delta_pct=rule.delta_pct, alpha=rule.alpha, max_blocks=max_blocks, in_turns=rule.in_turns)
@@ -175,15 +179,13 @@ def read_rule(path: Path) -> Rule:
 
 def compare_run(path: Path, rule: Rule) -> list[Comparison]:
     """Every comparison of a run."""
-    import msgspec
-
     from kduel.judge.verdict.comparison import compare
     from kduel.store.collect import collect
 
     samples = collect(path)
     blocks = max((len(table.blocks) for table in samples), default=0)
     # All blocks that were measured are of use here, whatever the rule's maximum.
-    return compare(samples, msgspec.structs.replace(rule, max_blocks=max(blocks, rule.max_blocks)))
+    return compare(samples, structs.replace(rule, max_blocks=max(blocks, rule.max_blocks)))
 
 
 def select_comparisons(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:
@@ -248,11 +250,9 @@ def as_text(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) ->
 
 def as_document(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) -> dict[str, Any]:
     """One document; shares are between 0 and 1."""
-    import msgspec
-
     return {
         "schema": 1,
         "rule": rule,
         "noises": {noise.name: noise.about for noise in noises},
-        "outcomes": [msgspec.to_builtins(o) | {"undecided": o.undecided_share} for o in outcomes],
+        "outcomes": [to_builtins(o) | {"undecided": o.undecided_share} for o in outcomes],
     }

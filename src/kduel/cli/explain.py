@@ -6,10 +6,11 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from kduel.cli.options import (
     benchmark_option,
@@ -32,6 +33,27 @@ Found = TypeVar("Found", bound=msgspec.Struct)
 """What an explanation found: of counts, of shared lines, or of a timed run."""
 
 
+class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `kduel explain` as click gives them; the command's help says what each means."""
+
+    targets: tuple[str, ...]
+    benchmark: str
+    metric: str
+    contender: str
+    blocks: int
+    frequency: int
+    limit: int
+    annotate: str | None
+    cost: bool
+    sharing: bool
+    scheduler: bool
+    form: str
+    output: Path | None
+    plot: Path | None
+    offline: bool
+    quiet: bool
+
+
 @click.command("explain", short_help="Show which kernel functions cause a difference.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @benchmark_option
@@ -39,7 +61,10 @@ Found = TypeVar("Found", bound=msgspec.Struct)
     "--metric", default="", metavar="NAME", help="Of a timed RUN: the metric to explain.  [default: the primary one]"
 )
 @click.option(
-    "--contender", metavar="NAME", help="Contender of RUN to compare with the baseline.  [default: the second]"
+    "--contender",
+    default="",
+    metavar="NAME",
+    help="Contender of RUN to compare with the baseline.  [default: the second]",
 )
 @click.option(
     "--blocks",
@@ -80,24 +105,7 @@ Found = TypeVar("Found", bound=msgspec.Struct)
 @plot_option("the differential flame graph")
 @offline_option
 @quiet_option
-def command(
-    targets: tuple[str, ...],
-    benchmark: str,
-    metric: str,
-    contender: str | None,
-    blocks: int,
-    frequency: int,
-    limit: int,
-    annotate: str | None,
-    cost: bool,
-    sharing: bool,
-    scheduler: bool,
-    form: str,
-    output: Path | None,
-    plot: Path | None,
-    offline: bool,
-    quiet: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Show which kernel functions a difference comes from: exact counts of instructions, or a profile of a timed run.
 
     With BASELINE and CONTENDER, which are kernels, or a RUN with --suite exact (or another study on the machine
@@ -121,10 +129,12 @@ def command(
     """
     from kduel.run.profile.carry_out import is_timed
 
-    if scheduler:
-        show_counters(targets, benchmark, contender or "", form, output)
+    options = ExplainOptions(**given)
+    targets, annotate, cost = options.targets, options.annotate, options.cost
+    if options.scheduler:
+        show_counters(options)
         return
-    if not benchmark:
+    if not options.benchmark:
         raise click.UsageError("Missing option '--benchmark' / '-b'.")
     if len(targets) == 1 and Path(targets[0]).is_dir() and is_timed(Path(targets[0])):
         if annotate is not None or cost:
@@ -133,37 +143,24 @@ def command(
                 f"{option} shows exact counts, and a timed run has none",
                 f"Name the kernels instead of the run: kduel explain BASELINE CONTENDER --benchmark NAME {word}.",
             )
-        explain_timed_run(
-            Path(targets[0]),
-            benchmark,
-            metric,
-            contender or "",
-            blocks,
-            frequency,
-            limit,
-            form,
-            output,
-            plot,
-            offline,
-            quiet,
-        )
+        explain_timed_run(Path(targets[0]), options)
         return
-    if metric:
+    if options.metric:
         raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
     for option in ("blocks", "frequency"):
         if option in options_on_command_line():
             raise InputError(
                 f"--{option} belongs to a timed RUN; exact counts need one trial of each kernel", "Leave it out."
             )
-    if annotate is not None and (form != "text" or plot is not None):
+    if annotate is not None and (options.form != "text" or options.plot is not None):
         raise InputError(
             "--annotate prints a function's instructions as text, and goes neither with --format json nor with --plot",
             "Leave the other out.",
         )
-    if sharing:
+    if options.sharing:
         if cost or annotate is not None:
             raise InputError("--sharing goes neither with --cost nor with --annotate", "Leave the other out.")
-        explain_shared_lines(targets, benchmark, contender or "", limit, form, output, plot, offline, quiet)
+        explain_shared_lines(options)
         return
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
@@ -187,24 +184,24 @@ def command(
     from kduel.run.exact.subject import BOOT
     from kduel.run.exact.waits import explain_waits
 
-    if cost and (benchmark == BOOT or annotate is not None or plot is not None):
+    if cost and (options.benchmark == BOOT or annotate is not None or options.plot is not None):
         raise InputError(
             "--cost is for operations, not for the boot, and goes neither with --annotate nor with --plot",
             "For example: kduel explain A B -b pipe --cost.",
         )
-    progress = Terminal(quiet)
+    progress = Terminal(options.quiet)
     cache = Cache(progress=progress)
     chosen = subject.find_subject(
-        list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline
+        list(targets), options.benchmark, options.contender, cache=cache, progress=progress, offline=options.offline
     )
     if chosen.ready.study.machine_settings.get("scheduling"):
         if cost or annotate is not None:
             raise InputError("with scheduling = true no instructions are counted", "Leave out --cost and --annotate.")
-        waits = explain_waits(chosen, benchmark, progress=progress)
-        most = limit if "limit" in options_on_command_line() else WAITS
-        emit_found(waits, waits_text, waits_svg, most, form, output, plot)
+        waits = explain_waits(chosen, options.benchmark, progress=progress)
+        most = options.limit if "limit" in options_on_command_line() else WAITS
+        emit_found(waits, waits_text, waits_svg, replace(options, limit=most))
         return
-    index = step_index(chosen.ready, benchmark)
+    index = step_index(chosen.ready, options.benchmark)
     boot = is_boot(chosen.ready, index)
     count = partial(
         count_arms, chosen.ready, chosen.names, cache=cache, progress=progress, seed=chosen.seed, boot=boot
@@ -213,7 +210,7 @@ def command(
         # What is executed is known without the instructions' texts, which take another trial of each kernel.
         executed = [row.function for row in explain_step(chosen.ready, count(), index).rows]
         if annotate not in executed:
-            raise not_executed_error(annotate, benchmark, executed)
+            raise not_executed_error(annotate, options.benchmark, executed)
     counted = count(disassemble=cost or annotate is not None, lines=cost)
     chosen.check(counted, index)
     if annotate is not None:
@@ -223,43 +220,35 @@ def command(
             executed = [row.function for row in explain_step(chosen.ready, counted, index).rows]
             found_as = find_in_modules(annotate, executed)
             if not found_as:
-                raise not_executed_error(annotate, benchmark, executed)
+                raise not_executed_error(annotate, options.benchmark, executed)
             annotate = found_as
             each = [(arm.name, *annotate_function(arm, index, label, annotate, boot=boot)) for arm in counted]
         text = "\n".join(
             annotation_text(name, annotate, count, instructions, boot=boot) for name, count, instructions in each
         )
-        emit(printable(text), output)
+        emit(printable(text), options.output)
         return
     found = explain_step(chosen.ready, counted, index)
     found.blocks = chosen.blocks(index)
     if cost:
         rows = cost_rows(chosen.ready, counted, index)
-        emit(
-            cost_json(found, rows).decode()
-            if form == "json"
-            else printable(cost_text(found, rows, limit, output_width(output))),
-            output,
-        )
+        text = cost_text(found, rows, options.limit, output_width(options.output))
+        emit(cost_json(found, rows).decode() if options.form == "json" else printable(text), options.output)
         return
     not_kept = chosen.keep([found.benchmark, found.contender], partial(as_svg, found), partial(as_json, found))
-    if plot is not None:
-        write_plot(plot, as_svg(found))
-    if form == "json":
-        emit(as_json(found).decode(), output)
-    else:
-        emit(printable(as_text(found, limit, output_width(output))), output)
-        if step := next_command(found, targets, contender or ""):
-            progress.info(f"The instructions of the largest difference: {step}")
+    emit_found(found, as_text, as_svg, options)
+    if options.form != "json" and (step := next_command(found, targets, options.contender)):
+        progress.info(f"The instructions of the largest difference: {step}")
     if not_kept:
         progress.warn(not_kept)
 
 
-def show_counters(targets: tuple[str, ...], benchmark: str, contender: str, form: str, output: Path | None) -> None:
+def show_counters(options: ExplainOptions) -> None:
     """Show the scheduler's counters that a run kept. Raises InputError where there are none."""
     from kduel.judge.evaluate import judge_run
     from kduel.report.content.scheduling import GROUP, counter_tables, counters_text
 
+    targets = options.targets
     for option in options_on_command_line():
         if option in ("metric", "blocks", "frequency", "limit", "annotate", "cost", "sharing", "plot"):
             raise InputError(f"--scheduler does not go with --{option}", "Leave the other out.")
@@ -272,7 +261,7 @@ def show_counters(targets: tuple[str, ...], benchmark: str, contender: str, form
             f"no step of {targets[0]} has the scheduler's counters",
             "Run it with schedstat = true in [[benchmark]], or -b NAME:schedstat=true; kernels need CONFIG_SCHEDSTATS.",
         )
-    for wanted, what in ((benchmark, "step"), (contender, "contender")):
+    for wanted, what in ((options.benchmark, "step"), (options.contender, "contender")):
         known = list(dict.fromkeys(getattr(table, what) for table in tables))
         if wanted and wanted not in known:
             raise InputError(
@@ -280,26 +269,17 @@ def show_counters(targets: tuple[str, ...], benchmark: str, contender: str, form
                 f"{did_you_mean(wanted, known)}There are: {', '.join(known)}.",
             )
         tables = [table for table in tables if wanted in ("", getattr(table, what))]
-    if form == "json":
+    if options.form == "json":
         shown = {(table.step, table.contender) for table in tables}
         emit_json(
-            [one for one in results.metrics if one.group == GROUP and (one.benchmark, one.contender) in shown], output
+            [one for one in results.metrics if one.group == GROUP and (one.benchmark, one.contender) in shown],
+            options.output,
         )
     else:
-        emit(printable(counters_text(tables)), output)
+        emit(printable(counters_text(tables)), options.output)
 
 
-def explain_shared_lines(
-    targets: tuple[str, ...],
-    benchmark: str,
-    contender: str,
-    limit: int,
-    form: str,
-    output: Path | None,
-    plot: Path | None,
-    offline: bool,
-    quiet: bool,
-) -> None:
+def explain_shared_lines(options: ExplainOptions) -> None:
     """Name the cache lines that an operation shares in the kernels."""
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
@@ -308,42 +288,36 @@ def explain_shared_lines(
     from kduel.run.exact import subject
     from kduel.run.exact.sharing import explain_sharing, sharing_study
 
-    progress = Terminal(quiet)
+    progress = Terminal(options.quiet)
     cache = Cache(progress=progress)
     chosen = subject.find_subject(
-        list(targets),
-        benchmark,
-        contender,
+        list(options.targets),
+        options.benchmark,
+        options.contender,
         cache=cache,
         progress=progress,
-        offline=offline,
+        offline=options.offline,
         without_run=sharing_study,
     )
-    names = chosen.names if contender else chosen.ready.study.names
-    found = explain_sharing(chosen, names, benchmark, cache=cache, progress=progress)
+    names = chosen.names if options.contender else chosen.ready.study.names
+    found = explain_sharing(chosen, names, options.benchmark, cache=cache, progress=progress)
     words = [found.benchmark, names[-1], KEPT_AS]
     not_kept = chosen.keep(words, partial(as_svg, found), partial(msgspec.json.encode, found))
-    emit_found(found, as_text, as_svg, limit, form, output, plot)
+    emit_found(found, as_text, as_svg, options)
     if not_kept:
         progress.warn(not_kept)
 
 
 def emit_found(
-    found: Found,
-    as_text: Callable[[Found, int, int], str],
-    as_svg: Callable[[Found], str],
-    limit: int,
-    form: str,
-    output: Path | None,
-    plot: Path | None,
+    found: Found, as_text: Callable[[Found, int, int], str], as_svg: Callable[[Found], str], options: ExplainOptions
 ) -> None:
     """Write an explanation: its plot where one is asked for, and the text or JSON."""
-    if plot is not None:
-        write_plot(plot, as_svg(found))
-    if form == "json":
-        emit_json(found, output)
+    if options.plot is not None:
+        write_plot(options.plot, as_svg(found))
+    if options.form == "json":
+        emit_json(found, options.output)
     else:
-        emit(printable(as_text(found, limit, output_width(output))), output)
+        emit(printable(as_text(found, options.limit, output_width(options.output))), options.output)
 
 
 def find_in_modules(function: str, executed: list[str]) -> str:
@@ -366,20 +340,7 @@ def not_executed_error(function: str, benchmark: str, executed: list[str]) -> In
     )
 
 
-def explain_timed_run(
-    path: Path,
-    benchmark: str,
-    metric: str,
-    contender: str,
-    blocks: int,
-    frequency: int,
-    limit: int,
-    form: str,
-    output: Path | None,
-    plot: Path | None,
-    offline: bool,
-    quiet: bool,
-) -> None:
+def explain_timed_run(path: Path, options: ExplainOptions) -> None:
     """Profile two contenders of a timed run."""
     from kduel.cli.live_trials import show_trials
     from kduel.cli.terminal import Terminal
@@ -387,10 +348,17 @@ def explain_timed_run(
     from kduel.report.content.profiled import as_svg, as_text
     from kduel.run.profile.carry_out import carry_out, read_request
 
-    progress = Terminal(quiet)
-    what = read_request(path, benchmark, metric, contender, blocks=blocks, frequency=frequency)
+    progress = Terminal(options.quiet)
+    what = read_request(
+        path,
+        options.benchmark,
+        options.metric,
+        options.contender,
+        blocks=options.blocks,
+        frequency=options.frequency,
+    )
     progress.info(
-        f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {blocks} blocks of profiled trials, "
+        f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {options.blocks} blocks of profiled trials, "
         f"in {what.folder}"
     )
     show = partial(show_trials, progress)
@@ -399,6 +367,6 @@ def explain_timed_run(
         cache=Cache(progress=progress),
         progress=progress,
         shown=lambda study, parallel: show(study, what.lock.machine.kind, parallel),
-        offline=offline,
+        offline=options.offline,
     )
-    emit_found(found, as_text, as_svg, limit, form, output, plot)
+    emit_found(found, as_text, as_svg, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -30,6 +31,37 @@ from kduel.cli.options import (
 from kduel.cli.own_study import EXACT_MACHINE, own_study, own_study_options
 from kduel.core.errors import InputError
 from kduel.core.turns import Turns
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `kduel run` as click gives them; the command's help says what each means."""
+
+    contenders: tuple[str, ...]
+    suite: str | None
+    benchmarks: tuple[str, ...]
+    line: str | None
+    regex: str | None
+    unit: str | None
+    better: str | None
+    blocks: int | None
+    max_blocks: int | None
+    machine: str
+    fleet: str
+    out: Path | None
+    seed: int | None
+    aa: int | None
+    delta: float | None
+    layouts: int | None
+    turns: Turns | None
+    single: bool
+    sweep: tuple[str, ...]
+    dry_run: bool
+    exact_first: bool | None
+    offline: bool
+    futility: Choice | None
+    fail_on: str | None
+    notify: str
+    quiet: bool
 
 
 @click.command("run")
@@ -103,34 +135,7 @@ from kduel.core.turns import Turns
 @notify_option
 @quiet_option
 @advise_in_words
-def command(
-    contenders: tuple[str, ...],
-    suite: str | None,
-    benchmarks: tuple[str, ...],
-    line: str | None,
-    regex: str | None,
-    unit: str | None,
-    better: str | None,
-    blocks: int | None,
-    max_blocks: int | None,
-    machine: str,
-    fleet: str,
-    out: Path | None,
-    seed: int | None,
-    aa: int | None,
-    delta: float | None,
-    layouts: int | None,
-    turns: Turns | None,
-    single: bool,
-    sweep: tuple[str, ...],
-    dry_run: bool,
-    exact_first: bool | None,
-    offline: bool,
-    futility: Choice | None,
-    fail_on: str | None,
-    notify: str,
-    quiet: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Boot each contender many times in random order, run the same benchmarks, and report which one is faster, by how
     much, and how certain that is.
 
@@ -150,60 +155,68 @@ def command(
     kduel run debian:6.12 --sweep machine.cpus=2,4,8 -b hackbench
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
+    options = RunOptions(**given)
+    request = read_request(options)
+    if options.dry_run:
+        from kduel.cli.dry_run import describe
+
+        click.echo(describe(request), nl=False)
+    else:
+        carry_out(request)
+
+
+def read_request(options: RunOptions) -> RunRequest:
+    """The study that the options ask for, and how it is to be carried out. Raises InputError."""
     from kduel.study.file import parse_study
     from kduel.study.load import assemble, read_machine
     from kduel.study.sweep import sweep_tables
 
-    if blocks is not None and max_blocks is not None:
+    blocks, machine = options.blocks, options.machine
+    if blocks is not None and options.max_blocks is not None:
         raise InputError(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
-    is_file = aa is None and is_study_file(contenders)
-    if (layouts is not None or single) and not (machine or suite or benchmarks or is_file):
+    is_file = options.aa is None and is_study_file(options.contenders)
+    named = machine or options.suite or options.benchmarks or is_file
+    if (options.layouts is not None or options.single) and not named:
         machine = EXACT_MACHINE
-    own = own_study(benchmarks, line, regex, unit, better)
-    text, file, origin = read_named_study(contenders, suite, aa, machine, own)
-    if sweep:
-        text += sweep_tables(sweep, file.benchmark, own.options if own else ())
+    own = own_study(options.benchmarks, options.line, options.regex, options.unit, options.better)
+    text, file, origin = read_named_study(options.contenders, options.suite, options.aa, machine, own)
+    if options.sweep:
+        text += sweep_tables(options.sweep, file.benchmark, own.options if own else ())
         file = msgspec.structs.replace(parse_study(text, origin), blocks=file.blocks)
-    if layouts is not None:
+    if options.layouts is not None:
         kind = read_machine(file.machine, machine)[0]
         if kind != EXACT_MACHINE:
             raise InputError(
                 f"--layouts is of the machine {EXACT_MACHINE}, and this study runs on {kind}",
-                f"Leave it out, or count: --suite exact-quick --layouts {layouts}.",
+                f"Leave it out, or count: --suite exact-quick --layouts {options.layouts}.",
             )
-        machine = f"{machine or kind}{',' if ':' in machine else ':'}layouts={layouts}"
+        machine = f"{machine or kind}{',' if ':' in machine else ':'}layouts={options.layouts}"
         # A block each.
-        blocks = layouts if blocks is None and max_blocks is None else blocks
+        blocks = options.layouts if blocks is None and options.max_blocks is None else blocks
     study = assemble(
         file,
         text,
         origin,
         machine=machine,
         fixed_blocks=blocks,
-        max_blocks=max_blocks,
-        delta=delta,
-        single=single,
-        turns=turns,
+        max_blocks=options.max_blocks,
+        delta=options.delta,
+        single=options.single,
+        turns=options.turns,
     )
-    request = RunRequest(
+    return RunRequest(
         study=study,
-        out=out,
+        out=options.out,
         origin=origin,
-        seed=seed,
-        offline=offline,
-        futility=futility,
-        fail_on=fail_on,
-        notify=notify,
-        quiet=quiet,
-        exact_first=exact_first,
-        counts_by_default=not (is_file or aa or machine or own),
-        fleet=fleet,
+        seed=options.seed,
+        offline=options.offline,
+        futility=options.futility,
+        fail_on=options.fail_on,
+        notify=options.notify,
+        quiet=options.quiet,
+        exact_first=options.exact_first,
+        counts_by_default=not (is_file or options.aa or machine or own),
+        fleet=options.fleet,
     )
-    if dry_run:
-        from kduel.cli.dry_run import describe
-
-        click.echo(describe(request), nl=False)
-    else:
-        carry_out(request)

@@ -93,36 +93,44 @@ def card_words(number: int, wire: int | str) -> list[str]:
     return ["-netdev", f"socket,id=link,fd={wire}", "-device", card]
 
 
-def run(
-    machine: VirtualMachine,
-    console: Path,
-    *,
-    boot_deadline: float,
-    deadline: float,
-    pin: Sequence[int] = (),
-    handles: Sequence[confine.Open] = (),
-    extra: Sequence[str] = (),
-    reads: Mapping[str, Path] = MappingProxyType({}),
-    writes: Mapping[str, Path] = MappingProxyType({}),
-    linger: float = POWER_OFF_SECONDS,
-    preload: Path | None = None,
-    record_host: bool = True,
-    raised: bool = False,
-    own_time: bool = False,
-    side: Side | None = None,
-    seat: Seat | None = None,
-) -> Run:
+class Launch(Struct, frozen=True, kw_only=True):
+    """How a machine is booted, watched and ended. Deadlines are seconds from now."""
+
+    boot_deadline: float
+    """For the READY mark."""
+    deadline: float
+    """For the complete envelope."""
+    pin: Sequence[int] = ()
+    """Host CPUs, one for each vCPU, or none."""
+    handles: Sequence[confine.Open] = ()
+    """Nameless files that QEMU inherits (as /proc/self/fd/N)."""
+    extra: Sequence[str] = ()
+    """More arguments, in which the keys of `reads` and `writes` stand for files."""
+    reads: Mapping[str, Path] = MappingProxyType({})
+    writes: Mapping[str, Path] = MappingProxyType({})
+    linger: float = POWER_OFF_SECONDS
+    """How long it may take to switch itself off."""
+    preload: Path | None = None
+    """A shared object that QEMU loads before its own."""
+    record_host: bool = True
+    """Whether to record what the host does meanwhile."""
+    raised: bool = False
+    """Whether QEMU gets weight against other work on the host."""
+    own_time: bool = False
+    """Whether deadlines and `linger` leave out the time in which the host kept the guest waiting for a CPU
+    (kduel.guest.hostrecord.Scheduling)."""
+    side: Side | None = None
+    """The machine's side of a link."""
+    seat: Seat | None = None
+    """Its place among guests that take turns: the seconds in which it is held count nowhere, in no deadline and no time."""
+
+
+def run(machine: VirtualMachine, console: Path, how: Launch) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is gone.
 
-    Deadlines are seconds from now: for the READY mark, and for the complete envelope. With `own_time` they leave out the time
-    in which the host kept the guest waiting for a CPU (kduel.guest.hostrecord.Scheduling), as `linger` does. `pin` are host CPUs, one for
-    each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
-    which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
-    `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;
-    `raised` whether QEMU gets weight against other work on the host; `side` the machine's side of a link;
-    `seat` its place among guests that take turns: the seconds in which it is held count nowhere, in no deadline and no time.
     Raises HostError where QEMU itself does not start, or a file is not there.
     """
+    pin, side, seat, extra = how.pin, how.side, how.seat, how.extra
     started = time.monotonic()
     with contextlib.ExitStack() as held:
         if seat is not None:
@@ -139,7 +147,7 @@ def run(
             monitor=f"socket,fd={given.socket(monitor_far)}",
             observer=f"socket,fd={given.socket(observer_far)}",
         )
-        for file in handles:
+        for file in how.handles:
             given.hand_over(file)
         if side is not None:
             extra = [*extra, *card_words(side.number, given.socket(side.wire))]
@@ -147,12 +155,14 @@ def run(
             turns, turns_far = _pair(held)
             far_ends.append(turns_far)
             extra = [*extra, *turns_words(given.socket(turns_far))]
-        argv = [*machine.argv(wiring, paused=True), *insert_files(extra, {**reads, **writes})]
-        files = {key: given.reading(path) for key, path in reads.items()}
-        files |= {key: given.writing(path) for key, path in writes.items()}
+        argv = [*machine.argv(wiring, paused=True), *insert_files(extra, {**how.reads, **how.writes})]
+        files = {key: given.reading(path) for key, path in how.reads.items()}
+        files |= {key: given.writing(path) for key, path in how.writes.items()}
         name, *words = machine.with_open_files(given).argv(wiring, paused=True)
         confined = [name, *given.words, *words, *insert_files(extra, files)]
-        process = _start(confined, machine.accelerator, given, None if preload is None else given.reading(preload))
+        process = _start(
+            confined, machine.accelerator, given, None if how.preload is None else given.reading(how.preload)
+        )
         held.callback(_bury, process)
         held.enter_context(boots.running(process))
         for end in far_ends:
@@ -161,14 +171,14 @@ def run(
 
         def place_threads(vcpus: list[int]) -> None:
             priority.keep_off(process.pid, vcpus, [*pin, *(side.others if side is not None and pin else ())])
-            if raised:
+            if how.raised:
                 got.extend(held.enter_context(priority.raise_priority(process.pid)))
                 if seat is not None:
                     priority.prefer_monitor(process.pid, vcpus)
             if side is not None:
                 side.released(process.pid, vcpus)
 
-        seconds = START_SECONDS if own_time else ANSWER_SECONDS
+        seconds = START_SECONDS if how.own_time else ANSWER_SECONDS
         vcpus = _release(process, monitor, pin, argv, place_threads, seconds, let_go=seat is None)
         pinned = list(pin[: len(vcpus)])
         partner = side.partner if side is not None else None
@@ -176,22 +186,22 @@ def run(
         recorder: HostRecorder | None = None
         if seat is not None:
             recorder, log.held = seat.recorder_for(process.pid, vcpus, pinned), seat.held_seconds
-        elif record_host:
+        elif how.record_host:
             recorder = HostRecorder(process.pid, vcpus, pinned, partner=partner)
         held.callback(log.close)
         inbox = envelope.Inbox(console.with_name(envelope.RAW))
         held.callback(inbox.close)
-        scheduling = Scheduling(process.pid, vcpus) if own_time else None
+        scheduling = Scheduling(process.pid, vcpus) if how.own_time else None
         looking = held.enter_context(Observer(observer))
         # With virtual time a sleeping CPU's clock is moved on without end; other guests are disturbed by a look.
-        asleep = looking.sleeps_for_ever if own_time else None
+        asleep = looking.sleeps_for_ever if how.own_time else None
         stop = side.stop if side is not None else None
         watch = Watch(process, serial, results, log, inbox, started, recorder, scheduling, asleep, stop, log.held)
         watch.timings["launched"] = watch.own_seconds()
         if seat is not None:
             with _start_errors(process, argv):
                 seat.join(process, turns)
-        ended = watch.until_gone(boot_deadline, deadline, linger)
+        ended = watch.until_gone(how.boot_deadline, how.deadline, how.linger)
         if seat is not None:
             seat.look_at_end()
             if seat.unanswered:

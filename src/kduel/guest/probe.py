@@ -18,7 +18,7 @@ from kduel.guest import confine
 from kduel.guest.confine import KVM
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
-from kduel.guest.launch import run
+from kduel.guest.launch import Launch, run
 from kduel.guest.vm import VirtualMachine
 from kduel.guest.watch import GAVE_UP
 
@@ -130,7 +130,7 @@ def _try(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> Verdi
             cmdline="console=ttyS0 panic=-1 reboot=t",
         )
         try:
-            done = run(machine, console, boot_deadline=seconds, deadline=seconds)
+            done = run(machine, console, Launch(boot_deadline=seconds, deadline=seconds))
         except HostError as error:
             return Verdict(False, error.message)
         lines = list(read_console(console))

@@ -36,7 +36,7 @@ from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
 from kduel.guest.emulator import qemu_version
 from kduel.guest.initramfs import Base
-from kduel.guest.launch import run
+from kduel.guest.launch import Launch, run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
 from kduel.guest.root import Root, root_image
 from kduel.guest.size import Size, mebibytes
@@ -253,16 +253,18 @@ class IcountMachine(QemuMachine):
             done = run(
                 self.describe(trial.arm, initrd, None),
                 trial.into / "console.log",
-                boot_deadline=self.settings.boot_deadline,
-                deadline=max(trial.deadline, self.settings.boot_deadline),
-                extra=[*self.fixed_options(trial), "-plugin", PLUGIN_FILE + counting],
-                reads={**self.read_always, PLUGIN_FILE: self.plugin},
-                writes=writes,
-                linger=self.settings.boot_deadline,
-                preload=self.guard,
-                record_host=False,
-                raised=self.raised,
-                own_time=True,
+                Launch(
+                    boot_deadline=self.settings.boot_deadline,
+                    deadline=max(trial.deadline, self.settings.boot_deadline),
+                    extra=[*self.fixed_options(trial), "-plugin", PLUGIN_FILE + counting],
+                    reads={**self.read_always, PLUGIN_FILE: self.plugin},
+                    writes=writes,
+                    linger=self.settings.boot_deadline,
+                    preload=self.guard,
+                    record_host=False,
+                    raised=self.raised,
+                    own_time=True,
+                ),
             )
         outcome = self.judge(trial, done)
         if self.icount.scheduling and not outcome.void:
@@ -314,19 +316,21 @@ class IcountMachine(QemuMachine):
                 done = run(
                     self.describe(arm, initrd, None),
                     into / "console.log",
-                    boot_deadline=self.settings.boot_deadline,
-                    deadline=self.settings.boot_deadline,
-                    extra=[
-                        *self.fixed_options(trial),
-                        "-plugin",
-                        f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}",
-                    ],
-                    reads={**self.read_always, PLUGIN_FILE: self.plugin},
-                    writes={COUNTS: count},
-                    preload=self.guard,
-                    record_host=False,
-                    raised=self.raised,
-                    own_time=True,
+                    Launch(
+                        boot_deadline=self.settings.boot_deadline,
+                        deadline=self.settings.boot_deadline,
+                        extra=[
+                            *self.fixed_options(trial),
+                            "-plugin",
+                            f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}",
+                        ],
+                        reads={**self.read_always, PLUGIN_FILE: self.plugin},
+                        writes={COUNTS: count},
+                        preload=self.guard,
+                        record_host=False,
+                        raised=self.raised,
+                        own_time=True,
+                    ),
                 )
             check_not_killed(done.killed_by, "a boot")
             if not count.read_text().strip():

@@ -21,7 +21,7 @@ from kduel.guest import confine, envelope, initramfs, link, priority, probe, scr
 from kduel.guest.busybox import busybox
 from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.initramfs import Base
-from kduel.guest.launch import Run, Side, card_words, run
+from kduel.guest.launch import Launch, Run, Side, card_words, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes, why_no_memory
 from kduel.guest.topology import settle_cpus
@@ -132,13 +132,15 @@ class InQemu(GuestMachine):
             return run(
                 self.describe(trial.arm, initrd, Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
                 trial.into / "console.log",
-                boot_deadline=self.settings.boot_deadline,
-                deadline=trial.deadline,
-                pin=self.pin_of(trial.arm),
-                handles=[disk] if disk else [],
-                raised=self.raised,
-                side=side,
-                seat=seat,
+                Launch(
+                    boot_deadline=self.settings.boot_deadline,
+                    deadline=trial.deadline,
+                    pin=self.pin_of(trial.arm),
+                    handles=[disk] if disk else [],
+                    raised=self.raised,
+                    side=side,
+                    seat=seat,
+                ),
             )
 
     def pin_of(self, arm: Arm) -> list[int]:

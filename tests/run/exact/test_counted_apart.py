@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kduel.benchmarks.request import SHARES
-from kduel.guest.launch import Run
+from kduel.guest.launch import Launch, Run
 from kduel.machines import Outcome, Trial, icount
 from kduel.machines.icount import IcountMachine, IcountSettings
 from kduel.run.prepare import collect_needs, read_study
@@ -48,8 +48,8 @@ def test_the_words_of_a_script_do_not_matter(shares: bool, tmp_path: Path, monke
     machine.plugin = machine.guard = tmp_path
     machine.shares, machine.root_at = shares, None
 
-    def run(*_: Any, extra: list[str], writes: dict[str, Path], **__: Any) -> Run:
-        given.update(options=extra[-1], writes=list(writes.values()))
+    def run(_machine: Any, _console: Path, how: Launch) -> Run:
+        given.update(options=how.extra[-1], writes=list(how.writes.values()))
         return Run(results=tmp_path, ended="off", exit_status=0, stderr="")
 
     monkeypatch.setattr(icount, "run", run)

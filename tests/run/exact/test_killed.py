@@ -10,7 +10,7 @@ import pytest
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, NotMeasuredError
-from kduel.guest.launch import Run
+from kduel.guest.launch import Launch, Run
 from kduel.machines import Outcome, icount
 from kduel.machines.icount import IcountMachine
 from kduel.run.exact.measure import count_arm
@@ -61,9 +61,9 @@ def test_a_boot_whose_counting_was_ended_is_not_kept_as_one_without_a_count(
     monkeypatch.setattr(IcountMachine, "entry", lambda *_: 0x100)
     outcomes = iter([ended("killed", -9), ended("off", 0)])
 
-    def run(*_: Any, writes: dict[str, Path], **__: Any) -> Run:
+    def run(_machine: Any, _console: Path, how: Launch) -> Run:
         done = next(outcomes)
-        writes[icount.COUNTS].write_text("" if done.killed_by else "551181873\n")
+        how.writes[icount.COUNTS].write_text("" if done.killed_by else "551181873\n")
         return done
 
     monkeypatch.setattr(icount, "run", run)
