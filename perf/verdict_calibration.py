@@ -416,7 +416,7 @@ def carry_over(runs: int) -> list[str]:
         "SD",
         "false verdicts, %",
         "of them with the finding, %",
-        "with the trial before as regressor, from 10 blocks, %",
+        "with the trial before as covariate, from 10 blocks, %",
     )
     return table(heads, rows)
 

@@ -11,7 +11,7 @@ from examples import simulated
 from kduel.analysis.index import SCHEMA
 from kduel.analysis.index_rows import add_run
 from kduel.analysis.matrix.advice import advise
-from kduel.core.metric_results import HARNESS, Warning_
+from kduel.core.metric_results import HARNESS, FindingResult
 from kduel.core.results import Results
 from kduel.core.samples import Distribution
 from kduel.judge.tails.results import count_above
@@ -21,7 +21,11 @@ from kduel.report import report_format
 def set_by_harness() -> Results:
     results = simulated(blocks=10, metrics=1)
     (metric,) = results.metrics
-    metric.warnings, metric.verdict, metric.aspect = [Warning_(code=HARNESS, message="")], "equivalent", "throughput"
+    metric.warnings, metric.verdict, metric.aspect = (
+        [FindingResult(code=HARNESS, message="")],
+        "equivalent",
+        "throughput",
+    )
     return results
 
 

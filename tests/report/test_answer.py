@@ -12,7 +12,7 @@ from made_runs import make_run
 from pages import with_exact
 
 from kduel.benchmarks.support.operations import OPERATIONS
-from kduel.core.metric_results import HARNESS, Warning_
+from kduel.core.metric_results import HARNESS, FindingResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
@@ -88,7 +88,7 @@ def test_only_what_decides_is_in_it() -> None:
 def test_what_the_benchmark_sets_is_not_in_it() -> None:
     results = simulated(metrics=3)
     for metric in results.metrics:
-        metric.warnings = [Warning_(code=HARNESS, message="set")]
+        metric.warnings = [FindingResult(code=HARNESS, message="set")]
     assert answer(results).text.startswith("Nothing follows on debian-6.12 and debian-6.1")
 
 

@@ -11,7 +11,7 @@ from examples import ALL, simulated
 from msgspec import structs
 
 from kduel.analysis.matrix.advice import advise
-from kduel.core.metric_results import CONTRADICTED, HARNESS, MachineEffect, MachinesResult, Warning_
+from kduel.core.metric_results import CONTRADICTED, HARNESS, FindingResult, MachineEffect, MachinesResult
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs
 from kduel.judge.verdict.withhold import withhold
@@ -56,7 +56,7 @@ def test_nothing_follows_from_what_the_benchmark_sets(verdict: Any) -> None:
     results = simulated(blocks=10, metrics=1)
     metric = results.metrics[0]
     metric.role, metric.verdict = "primary", verdict
-    metric.warnings = [Warning_(code=HARNESS, message="set")]
+    metric.warnings = [FindingResult(code=HARNESS, message="set")]
     (case,) = ElementTree.fromstring(report_format("junit").render(results).encode()).findall("*/testcase")
     assert [(child.tag, child.get("message")) for child in case] == [("skipped", "set by the benchmark itself")]
     badge = report_format("badge").render(results)

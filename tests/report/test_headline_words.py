@@ -12,7 +12,7 @@ from verdict_tables import table
 from kduel.analysis.matrix import shape
 from kduel.benchmarks.kload import PLUGIN as KLOAD
 from kduel.core.experiment import RESOLUTION
-from kduel.core.metric_results import HARNESS, MetricResult, Verdict, Warning_
+from kduel.core.metric_results import HARNESS, FindingResult, MetricResult, Verdict
 from kduel.core.results import ContenderResult
 from kduel.judge.evaluate import judge_path
 from kduel.judge.verdict.headline import headline, headline_of
@@ -27,7 +27,7 @@ from kduel.report.page.matrix import matrix_part
 def metric(verdict: Verdict, name: str, *, small: bool = False, harness: bool = False) -> MetricResult:
     made = rough("bench", name, "u", "higher", {"a": [1.0, 1.1], "b": [1.0, 1.2]}, baseline="a", contender="b")
     made.verdict, made.below_delta = verdict, small
-    made.warnings = [Warning_(code=HARNESS, message="set")] if harness else []
+    made.warnings = [FindingResult(code=HARNESS, message="set")] if harness else []
     return made
 
 

@@ -10,7 +10,7 @@ from browser import PROGRAMS, Browser
 from examples import ALL, Results, hostile, published, simulated
 
 from kduel.core.format import effect
-from kduel.core.metric_results import Warning_
+from kduel.core.metric_results import FindingResult
 from kduel.report import report_format
 from kduel.report.content.digest import digest
 
@@ -122,7 +122,7 @@ def test_a_table_too_wide_for_its_card_is_scrolled_in_it(page: Browser, tmp_path
 @pytest.mark.slow
 def test_the_exact_part_is_shown_and_linked(page: Browser, tmp_path: Path) -> None:
     whole, counts = simulated(), ALL["exact"]()
-    counts.metrics[0].warnings = [Warning_(code="planted", message="of the part")]
+    counts.metrics[0].warnings = [FindingResult(code="planted", message="of the part")]
     pages = [tmp_path / "report/index.html", tmp_path / "exact/report/index.html"]
     for path in pages:
         path.parent.mkdir(parents=True)

@@ -6,7 +6,7 @@ import pytest
 from examples import Results, simulated
 
 from kduel.core.experiment import Void
-from kduel.core.metric_results import Warning_
+from kduel.core.metric_results import FindingResult
 from kduel.judge.verdict.headline import headline_of
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report import report_format
@@ -53,9 +53,9 @@ def test_a_run_ends_by_its_own_rule() -> None:
 def test_a_run_that_may_decide_nothing_any_more_may_be_continued() -> None:
     """status and verify called a killed run finished, which resume measured on."""
     results = interrupted(None)
-    results.warnings = [Warning_(code="futile", message="No primary metric can be decided any more.")]
+    results.warnings = [FindingResult(code="futile", message="No primary metric can be decided any more.")]
     assert find_unfinished(results) is not None
-    results.warnings = [Warning_(code="machine-out", message="rack1 is lost.")]
+    results.warnings = [FindingResult(code="machine-out", message="rack1 is lost.")]
     assert find_unfinished(results) is None
 
 

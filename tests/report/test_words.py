@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from examples import ALL, Results, Warning_, broken, exact, published, rough, simulated, single, three, undecided
+from examples import ALL, FindingResult, Results, broken, exact, published, rough, simulated, single, three, undecided
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -243,8 +243,8 @@ def test_a_block_that_is_not_complete_is_told() -> None:
 def test_the_same_warning_gets_one_number_and_names_all_it_touches() -> None:
     results = simulated(metrics=3)
     for one in results.metrics[:2]:
-        one.warnings = [Warning_(code="ties", message="half of the values are equal")]
-    results.warnings = [Warning_(code="drift", message="the machine grew slower")]
+        one.warnings = [FindingResult(code="ties", message="half of the values are equal")]
+    results.warnings = [FindingResult(code="drift", message="the machine grew slower")]
     notes = digest(results).notes
     assert [(note.number, note.code, len(note.touches)) for note in notes.notes] == [(1, "drift", 0), (2, "ties", 2)]
     assert [notes.marks_of(one) for one in results.metrics] == [[2], [2], []]
@@ -255,7 +255,7 @@ def test_findings_of_one_cause_are_one_note() -> None:
     results = simulated(metrics=36)
     for number, one in enumerate(results.metrics):
         code = "drift" if number % 2 else "autocorrelation"
-        one.warnings = [Warning_(code=code, message=f"the values drift by {number} %")]
+        one.warnings = [FindingResult(code=code, message=f"the values drift by {number} %")]
     (note,) = digest(results).notes.notes
     assert len(note.touches) == 36
     assert note.sentence.startswith("The machine changed during the run, in ")
@@ -267,11 +267,11 @@ def test_metrics_with_the_same_evidence_share_one_line() -> None:
     """Two void trials of a real run gave 25 metrics the same sentence each."""
     results = simulated(metrics=6)
     for one in results.metrics:
-        one.warnings = [Warning_(code="values-missing", message="new has 18 values and old 20")]
+        one.warnings = [FindingResult(code="values-missing", message="new has 18 values and old 20")]
     names = [f"{one.benchmark}/{one.metric}" for one in results.metrics]
     (note,) = digest(results).notes.notes
     assert note.details == [f"Metrics: {', '.join(names)}."], "the sentence names three of them"
-    results.warnings = [Warning_(code="values-missing", message="2 of 20 trials of new are void")]
+    results.warnings = [FindingResult(code="values-missing", message="2 of 20 trials of new are void")]
     (note,) = digest(results).notes.notes
     (line,) = note.details
     assert line == f"{', '.join(names)}: new has 18 values and old 20"
@@ -280,7 +280,7 @@ def test_metrics_with_the_same_evidence_share_one_line() -> None:
 def test_the_three_weightiest_causes_are_shown_and_the_rest_on_demand() -> None:
     results = simulated(metrics=4)
     codes = ["config-differs", "drift", "ties", "confounds", "page-cache"]
-    results.warnings = [Warning_(code=code, message=f"evidence of {code}") for code in codes]
+    results.warnings = [FindingResult(code=code, message=f"evidence of {code}") for code in codes]
     notes = digest(results).notes
     assert [note.code for note in notes.important] == ["confounds", "page-cache", "drift"]
     assert [note.code for note in notes.others] == ["ties", "config-differs"]
@@ -298,15 +298,15 @@ def test_the_three_weightiest_causes_are_shown_and_the_rest_on_demand() -> None:
 
 def test_a_primary_metrics_finding_comes_before_an_exploratory_ones() -> None:
     results = simulated(metrics=8)
-    results.metrics[-1].warnings = [Warning_(code="fixed-by-harness", message="a limit")]
-    results.metrics[0].warnings = [Warning_(code="drift", message="a drift")]
+    results.metrics[-1].warnings = [FindingResult(code="fixed-by-harness", message="a limit")]
+    results.metrics[0].warnings = [FindingResult(code="drift", message="a drift")]
     assert [note.code for note in digest(results).notes.notes] == ["drift", "fixed-by-harness"]
 
 
 def test_undecided_metrics_come_with_a_reason_to_act_on() -> None:
     results = undecided()
     first, second, *_ = results.metrics
-    first.warnings = [Warning_(code="two-modes", message="two groups")]
+    first.warnings = [FindingResult(code="two-modes", message="two groups")]
     second.n = 2
     sentences = " ".join(digest(results).comparisons[0].cannot)
     assert f"{first.benchmark}/{first.metric} [1]" in sentences

@@ -14,7 +14,7 @@ from examples import ALL, exact, published, simulated, single, three, undecided
 
 from kduel.core.experiment import Metric
 from kduel.core.format import effect
-from kduel.core.results import Results, Warning_
+from kduel.core.results import FindingResult, Results
 from kduel.core.samples import Samples
 from kduel.judge.verdict.headline import excludes_zero, headlines
 from kduel.judge.verdict.judge import judge
@@ -72,7 +72,7 @@ def of_zeros() -> Results:
 def set_by_the_harness() -> Results:
     """A run whose only metric is the time for which the benchmark was told to run."""
     found = judged([0.0] * 12)
-    found.metrics[0].warnings.append(Warning_(code="fixed-by-harness", message="set"))
+    found.metrics[0].warnings.append(FindingResult(code="fixed-by-harness", message="set"))
     found.headlines = headlines(found)
     return found
 

@@ -25,7 +25,7 @@ from pages import ROOT
 from kduel.analysis.index import SCHEMA
 from kduel.analysis.index_rows import add_run
 from kduel.cli.write_up import conclude
-from kduel.core.metric_results import HARNESS, MachineEffect, MachinesResult, MetricResult, Warning_
+from kduel.core.metric_results import HARNESS, FindingResult, MachineEffect, MachinesResult, MetricResult
 from kduel.core.plugins import plugins
 from kduel.core.results import Results
 from kduel.judge.evaluate import judge_path, judge_run
@@ -162,7 +162,7 @@ def every_verdict(results: Results) -> Iterator[MetricResult]:
 
 def tear(metric: MetricResult) -> None:
     """Let one of two machines contradict the other."""
-    metric.warnings = [*metric.warnings, Warning_(code="machines-disagree", message="m1 contradicts the others")]
+    metric.warnings = [*metric.warnings, FindingResult(code="machines-disagree", message="m1 contradicts the others")]
     metric.machines = MachinesResult(
         scope="these",
         effects=[
@@ -178,7 +178,7 @@ def tear(metric: MetricResult) -> None:
 
 def set_by_harness(metric: MetricResult) -> None:
     """Let the benchmark's settings determine the metric."""
-    metric.warnings = [*metric.warnings, Warning_(code=HARNESS, message="set")]
+    metric.warnings = [*metric.warnings, FindingResult(code=HARNESS, message="set")]
 
 
 FORBIDDEN: dict[str, Callable[[MetricResult], None]] = {"contradicted": tear, "set by the harness": set_by_harness}

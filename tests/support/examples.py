@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from kduel.core.experiment import MachineRecord, Void
-from kduel.core.metric_results import MetricResult, Verdict, Warning_
+from kduel.core.metric_results import FindingResult, MetricResult, Verdict
 from kduel.core.ranking_results import AspectRanking, Rank
 from kduel.core.results import ContenderResult, Difference, Results, SourceFile, StudyResult, TrialResult
 
@@ -98,7 +98,7 @@ def rough(
         mde_pct=None if low is None or high is None else (high - low) / 2 * 1.4,
         unseen_mode_pct=100 * (1 - 0.05 ** (1 / n)) if verdict == "equivalent" else None,
         beside={"p_wilcoxon": 0.04, "p_permutation": 0.03, "cliffs_delta": -0.4} if n > 1 else {},
-        warnings=[Warning_(code=code, message=message) for code, message in warnings],
+        warnings=[FindingResult(code=code, message=message) for code, message in warnings],
         values=values,
     )
 
@@ -145,7 +145,7 @@ def published() -> Results:
             for place, values in tables.items()
         ],
         warnings=[
-            Warning_(
+            FindingResult(
                 code="not-interleaved", message="The trials were imported: whether they were interleaved is unknown."
             )
         ],
@@ -277,7 +277,7 @@ def single() -> Results:
     for metric in found.metrics:
         metric.role = "exploratory"
         metric.warnings = [
-            Warning_(code="one-trial", message="One trial of each contender: chance cannot be told from effect.")
+            FindingResult(code="one-trial", message="One trial of each contender: chance cannot be told from effect.")
         ]
     return found
 
@@ -332,7 +332,7 @@ def hostile() -> Results:
         facts={"accelerator": HOSTILE, HOSTILE: HOSTILE},
         settings={HOSTILE: HOSTILE},
     )
-    found.warnings = [Warning_(code=HOSTILE, message=HOSTILE)]
+    found.warnings = [FindingResult(code=HOSTILE, message=HOSTILE)]
     found.environment = {name: {HOSTILE: HOSTILE, "uname": HOSTILE} for name in found.environment}
     for contender in found.contenders:
         contender.kernel = contender.release = contender.sha256 = contender.cmdline = HOSTILE
@@ -347,7 +347,7 @@ def hostile() -> Results:
     for number, metric in enumerate(found.metrics):
         metric.benchmark = f"{HOSTILE} {number}"
         metric.metric = metric.unit = metric.about = metric.told = HOSTILE
-        metric.warnings = [Warning_(code=HOSTILE, message=HOSTILE)]
+        metric.warnings = [FindingResult(code=HOSTILE, message=HOSTILE)]
         metric.beside = {HOSTILE: 1.0}
     names = [contender.name for contender in found.contenders]
     found.rankings = [

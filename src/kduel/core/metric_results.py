@@ -36,7 +36,7 @@ NOT_JUDGED = "not judged"
 """Instead of the verdict on what is set by the benchmark itself: no headline counts it."""
 
 
-class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
+class FindingResult(Struct, kw_only=True):
     """A finding of the lint: `code` for scripts, `message` with its evidence for people."""
 
     code: str
@@ -166,7 +166,7 @@ class MetricResult(Struct, kw_only=True):
     beside: dict[str, float | None] = field(default_factory=dict)
     """Shown, never deciding: p_permutation, p_wilcoxon, hodges_lehmann_pct (with _low, _high), cliffs_delta, a12,
     p_brown_forsythe, ..."""
-    warnings: list[Warning_] = field(default_factory=list)
+    warnings: list[FindingResult] = field(default_factory=list)
     conditions: list[ConditionResult] = field(default_factory=list)
     """Counted metrics: each condition under which both contenders were counted. The interval is the range over them, and the
     effect is the median of their differences."""

@@ -25,8 +25,8 @@ from kduel.core.experiment import (
 from kduel.core.host import HostStep
 from kduel.core.metric_results import (
     EffectResult,
+    FindingResult,
     MetricResult,
-    Warning_,
 )
 from kduel.core.ranking_results import AspectRanking
 from kduel.core.samples import StepResult
@@ -211,7 +211,7 @@ class Results(Struct, kw_only=True):
     steps: list[StepResult] = field(default_factory=list)
     """The benchmarks with their parameters, in the order of the study."""
     differences: list[Difference] = field(default_factory=list)
-    warnings: list[Warning_] = field(default_factory=list)
+    warnings: list[FindingResult] = field(default_factory=list)
     """Findings about the run as a whole."""
     blocks: list[int] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)

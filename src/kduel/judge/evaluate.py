@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from kduel.core.errors import PERMIT, InputError, UnreadableError
-from kduel.core.metric_results import Warning_
+from kduel.core.metric_results import FindingResult
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples, steps_of
 from kduel.core.version import full_version
@@ -105,7 +105,7 @@ def assemble(
     return results
 
 
-def machines_out(run: RunDir, part: str = "") -> list[Warning_]:
+def machines_out(run: RunDir, part: str = "") -> list[FindingResult]:
     """A finding for each machine of a fleet that is out of service; `part` names the run where it is merged with others."""
     return [
         machine_out.PLUGIN.warning(

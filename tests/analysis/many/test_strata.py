@@ -35,11 +35,11 @@ def misses(found: adjust.Estimates, truth: np.ndarray | float, level: float = 0.
     return float((np.abs(found.mean - truth) > critical_t(np.asarray(level), found.freedom) * found.error).mean())
 
 
-@pytest.mark.parametrize("regressors", [0, 1])
-def test_one_machine_is_judged_as_without_strata(regressors: int) -> None:
+@pytest.mark.parametrize("covariates", [0, 1])
+def test_one_machine_is_judged_as_without_strata(covariates: int) -> None:
     draw = np.random.default_rng(5)
     values, order = draw.standard_normal((7, 12)), draw.choice([-1.0, 1.0], (7, 12))
-    known = [order][:regressors]
+    known = [order][:covariates]
     plain = adjust.estimates(values, known, [4, 9, 12], 9)
     one = strata.estimates(values, known, np.zeros(12, dtype=int), [4, 9, 12], 9, "these")
     for expected, found in zip(plain, one, strict=True):

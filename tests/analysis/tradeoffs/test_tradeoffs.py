@@ -15,7 +15,7 @@ from kduel.analysis.matrix.scaling import scaling
 from kduel.analysis.tradeoffs import aspects, front
 from kduel.analysis.tradeoffs.duels import duels
 from kduel.core.experiment import MachineRecord, Metric
-from kduel.core.metric_results import Warning_
+from kduel.core.metric_results import FindingResult
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples, StepResult, steps_of
 from kduel.judge.verdict.judge import judge
@@ -171,7 +171,7 @@ def test_a_metric_that_measures_the_harness_is_no_aspect(three: Results) -> None
     found = made(THREE)
     for metric in found.metrics:
         if metric.metric == "events-per-second":
-            metric.warnings = [Warning_(code="fixed-by-harness", message="")]
+            metric.warnings = [FindingResult(code="fixed-by-harness", message="")]
     assert "CPU throughput" not in {row.name for row in aspects(found)}
 
 

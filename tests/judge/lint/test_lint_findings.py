@@ -388,7 +388,7 @@ def test_each_finding_is_a_file_that_says_all_of_it() -> None:
         assert 1 <= finding.weight <= 100 and finding.meaning.endswith(".") and finding.remedy.endswith(".")
         assert finding.cause in list(Cause) or sum(one.cause == finding.cause for one in catalogue().values()) == 1
     source = "".join(path.read_text() for path in Path(kduel.__file__).parent.rglob("*.py"))
-    assert not re.findall(r"Warning_\(\s*code=\"", source), "a finding is raised by its plug-in"
+    assert not re.findall(r"FindingResult\(\s*code=\"", source), "a finding is raised by its plug-in"
 
 
 def test_each_finding_that_chance_can_raise_has_a_planted_flaw() -> None:

@@ -17,9 +17,9 @@ from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import MOST_COVARIATES, Rule
 
 
-def regression(differences: np.ndarray, *regressors: np.ndarray) -> tuple[float, float]:
+def regression(differences: np.ndarray, *covariates: np.ndarray) -> tuple[float, float]:
     """Intercept and its standard error by least squares, for comparison."""
-    design = np.column_stack([np.ones(differences.size), *regressors])
+    design = np.column_stack([np.ones(differences.size), *covariates])
     found, *_ = np.linalg.lstsq(design, differences, rcond=None)
     left = differences - design @ found
     variance = left @ left / (differences.size - design.shape[1])
@@ -48,19 +48,19 @@ def test_estimates_are_those_of_least_squares() -> None:
     generator = np.random.default_rng(1)
     for count in (6, 10, 20):
         differences = generator.normal(3, 1, count)
-        regressors = [
+        covariates = [
             generator.choice([-1.0, 1.0], count),
             generator.normal(2, 5, count),
             generator.normal(size=count),
         ]
         for used in range(4):
-            found = adjusted_means(differences, regressors[:used], [count])
-            assert (found.mean[0], found.error[0]) == pytest.approx(regression(differences, *regressors[:used]))
+            found = adjusted_means(differences, covariates[:used], [count])
+            assert (found.mean[0], found.error[0]) == pytest.approx(regression(differences, *covariates[:used]))
             assert found.freedom[0] == count - 1 - used
         assert np.allclose(plain_means(differences, [count]), adjusted_means(differences, [], [count]))
 
 
-def test_a_regressor_that_adds_nothing_costs_nothing() -> None:
+def test_a_covariate_that_adds_nothing_costs_nothing() -> None:
     generator = np.random.default_rng(2)
     differences, one = generator.normal(size=12), generator.normal(size=12)
     gap = one.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kduel.core.experiment import Contender
-from kduel.core.metric_results import HARNESS, MetricResult, Warning_
+from kduel.core.metric_results import HARNESS, FindingResult, MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import cases
@@ -50,7 +50,7 @@ def mark_effects(results: Results) -> None:
             one.result.warnings += [warning for warning in found[0].warnings if warning.code == HARNESS]
 
 
-def findings_of_run(results: Results, samples: list[Samples]) -> Iterator[Warning_]:
+def findings_of_run(results: Results, samples: list[Samples]) -> Iterator[FindingResult]:
     """The findings about the run as a whole; `results` has its `differences`."""
     for finding in catalogue().values():
         if finding.check_run is not None:

@@ -9,7 +9,7 @@ from functools import cache
 from msgspec import Struct
 
 from kduel.core.evidence import Evidence
-from kduel.core.metric_results import Warning_
+from kduel.core.metric_results import FindingResult
 from kduel.core.plugins import plugins
 from kduel.core.results import Results
 from kduel.core.samples import Samples
@@ -58,9 +58,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     undecided: str = ""
     """Why a verdict with this finding is undecided and what to do, as a clause; empty where it does not explain that."""
 
-    def warning(self, message: str) -> Warning_:
+    def warning(self, message: str) -> FindingResult:
         """An occurrence with its evidence."""
-        return Warning_(code=self.name, message=message)
+        return FindingResult(code=self.name, message=message)
 
 
 @cache

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kduel.judge.verdict.spending import Floats
 
 SINGULAR = 1e-9
-"""A regressor of which the others explain all but this share of its variation adds nothing."""
+"""A covariate of which the others explain all but this share of its variation adds nothing."""
 ROUNDED = 1e-13
 """Of the variation: what is left below this share is rounding."""
 
@@ -36,15 +36,15 @@ class Estimates(NamedTuple):
 
 
 def estimates(
-    differences: Floats, regressors: Sequence[Floats], pairs: Sequence[int], adjust_from: int | None
+    differences: Floats, covariates: Sequence[Floats], pairs: Sequence[int], adjust_from: int | None
 ) -> Estimates:
-    """Estimates from the first `pairs[k]` differences, for each look k: adjusted for `regressors` from `adjust_from` pairs on."""
+    """Estimates from the first `pairs[k]` differences, for each look k: adjusted for `covariates` from `adjust_from` pairs on."""
     found = plain_means(differences, pairs)
-    if not regressors or adjust_from is None or max(pairs, default=0) < adjust_from:
+    if not covariates or adjust_from is None or max(pairs, default=0) < adjust_from:
         return found
     use = np.asarray(pairs) >= adjust_from
     return Estimates(
-        *(np.where(use, *both) for both in zip(adjusted_means(differences, regressors, pairs), found, strict=True))
+        *(np.where(use, *both) for both in zip(adjusted_means(differences, covariates, pairs), found, strict=True))
     )
 
 
@@ -55,17 +55,17 @@ def plain_means(differences: Floats, pairs: Sequence[int]) -> Estimates:
     return Estimates(mean, sd / np.sqrt(count), np.broadcast_to(count - 1, mean.shape))
 
 
-def adjusted_means(differences: Floats, regressors: Sequence[Floats], pairs: Sequence[int]) -> Estimates:
-    """The intercept of a linear regression: the difference where every regressor is 0, that is, where the arms share
-    place and conditions. Each regressor costs a degree of freedom.
+def adjusted_means(differences: Floats, covariates: Sequence[Floats], pairs: Sequence[int]) -> Estimates:
+    """The intercept of a linear regression: the difference where every covariate is 0, that is, where the arms share
+    place and conditions. Each covariate costs a degree of freedom.
 
-    A regressor is left out at the looks where one of its values is missing (NaN), or where it does not vary, or is a
+    A covariate is left out at the looks where one of its values is missing (NaN), or where it does not vary, or is a
     combination of those before it. Gaussian elimination of the centred cross-products.
     """
     last = np.asarray(pairs, dtype=int) - 1
     count = last + 1.0
     centre = differences.mean(axis=-1, keepdims=True)
-    columns = [*(np.nan_to_num(column) for column in regressors), differences - centre]
+    columns = [*(np.nan_to_num(column) for column in covariates), differences - centre]
     means = [np.cumsum(column, axis=-1)[..., last] / count for column in columns]
     products = [
         [np.cumsum(one * other, axis=-1)[..., last] - count * means[i] * means[j] for j, other in enumerate(columns)]
@@ -74,7 +74,7 @@ def adjusted_means(differences: Floats, regressors: Sequence[Floats], pairs: Seq
     whole = [products[i][i] for i in range(len(columns))]
     leverage = 1 / count
     freedom = np.broadcast_to(count - 1, whole[-1].shape).copy()
-    for i, column in enumerate(regressors):
+    for i, column in enumerate(covariates):
         complete = np.logical_and.accumulate(np.isfinite(column), axis=-1)[..., last]
         kept = complete & (products[i][i] > SINGULAR * whole[i]) & (whole[i] > 0)
         pivot = np.where(kept, products[i][i], 1.0)

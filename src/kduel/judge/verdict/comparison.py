@@ -209,12 +209,12 @@ class Comparison:
         """In the order of their first blocks."""
         return list(dict.fromkeys(self.table.machines)) or [""]
 
-    def estimates_of(self, gaps: Floats, regressors: list[Floats], pairs: Sequence[int]) -> Estimates:
+    def estimates_of(self, gaps: Floats, covariates: list[Floats], pairs: Sequence[int]) -> Estimates:
         """By look: mean and standard error of so many of the paired differences."""
         if self.machines is None or not pairs:
-            return estimates(gaps, regressors, pairs, self.rule.adjusts_from)
+            return estimates(gaps, covariates, pairs, self.rule.adjusts_from)
         machines = self.machines[: gaps.size]
-        return strata.estimates(gaps, regressors, machines, pairs, self.rule.adjusts_from, self.rule.scope)
+        return strata.estimates(gaps, covariates, machines, pairs, self.rule.adjusts_from, self.rule.scope)
 
     @cached_property
     def sufficient(self) -> NDArray[np.bool_]:
@@ -232,12 +232,12 @@ class Comparison:
         """By look: mean and standard error of the paired differences on that look's scale."""
         before, after = self.pairs
         pairs = self.looks.pairs
-        found = self.estimates_of(differences(before, after), self.regressors, pairs)
+        found = self.estimates_of(differences(before, after), self.covariates, pairs)
         ratio = np.array([scale == "ratio" for scale in self.scales])
         if ratio.any():
             positive = int(np.logical_and.accumulate((before > 0) & (after > 0)).sum())
             reached = [min(count, positive) for count in pairs]
-            known = [column[:positive] for column in self.regressors]
+            known = [column[:positive] for column in self.covariates]
             logs = self.estimates_of(log_ratios(before[:positive], after[:positive]), known, reached)
             found = Estimates(*(np.where(ratio, *both) for both in zip(logs, found, strict=True)))
         return found
@@ -248,7 +248,7 @@ class Comparison:
         return self.gaps(self.table.order)
 
     @cached_property
-    def regressors(self) -> list[Floats]:
+    def covariates(self) -> list[Floats]:
         """By complete pair: what enters the interval next to the difference; NaN where it is missing."""
         if self.rule.adjusts_from is None:
             return []

@@ -157,7 +157,7 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
     before, after = c.pairs
     adjusting = c.rule.adjusts_from is not None and c.n >= c.rule.adjusts_from
     gaps = log_ratios(before, after) if scale == "ratio" else differences(before, after)
-    found = strata.fit(gaps, c.regressors if adjusting else [], c.machines)
+    found = strata.fit(gaps, c.covariates if adjusting else [], c.machines)
     pooled, alone = strata.on_these(found), strata.effects_by_machine(found, level)
     half = critical_t(np.asarray(level), pooled.freedom) * pooled.error
     compared = found.counts.size > 1 and np.isfinite(pooled.error)

@@ -30,31 +30,31 @@ Machines = NDArray[np.int_]
 
 
 class Fit(NamedTuple):
-    """One look: every machine's effect, with one slope over all machines for each regressor."""
+    """One look: every machine's effect, with one slope over all machines for each covariate."""
 
     counts: NDArray[np.int_]
     """Pairs by machine; at least one."""
     effects: Floats
-    """Mean difference by machine, where every regressor is 0."""
+    """Mean difference by machine, where every covariate is 0."""
     squares: Floats
     """By machine: the sum of squared residuals."""
     slopes: Floats
-    """By regressor and machine: the machine's mean of the regressor over the root of the regressor's sum of squares;
+    """By covariate and machine: the machine's mean of the covariate over the root of the covariate's sum of squares;
     its square times the variance is what the slope adds to the variance of the machine's effect."""
     used: NDArray[np.int_]
     """Regressors that entered."""
 
 
-def fit(differences: Floats, regressors: Sequence[Floats], machines: Machines) -> Fit:
-    """All the given pairs. A regressor with a missing value, or without variation within machines, is left out."""
+def fit(differences: Floats, covariates: Sequence[Floats], machines: Machines) -> Fit:
+    """All the given pairs. A covariate with a missing value, or without variation within machines, is left out."""
     present, index, counts = np.unique(machines, return_inverse=True, return_counts=True)
     member = (index[:, None] == np.arange(present.size)).astype(float)
-    columns = [*(np.broadcast_to(np.nan_to_num(column), differences.shape) for column in regressors), differences]
+    columns = [*(np.broadcast_to(np.nan_to_num(column), differences.shape) for column in covariates), differences]
     means = [column @ member / counts for column in columns]
     within = [column - mean @ member.T for column, mean in zip(columns, means, strict=True)]
     whole = [(column**2).sum(axis=-1) for column in within]
     slopes, used = [], np.zeros(differences.shape[:-1], dtype=int)
-    for i, column in enumerate(regressors):
+    for i, column in enumerate(covariates):
         pivot = (within[i] ** 2).sum(axis=-1)
         complete = np.isfinite(column).all(axis=-1)
         kept = complete & (pivot > SINGULAR * whole[i]) & (whole[i] > 0)
@@ -155,7 +155,7 @@ def on_the_class(found: Fit) -> Estimates:
 
 def estimates(
     differences: Floats,
-    regressors: Sequence[Floats],
+    covariates: Sequence[Floats],
     machines: Machines,
     pairs: Sequence[int],
     adjust_from: int | None,
@@ -165,7 +165,7 @@ def estimates(
     chosen = on_the_class if scope == "class" else on_these
     looks = []
     for count in pairs:
-        known = regressors if adjust_from is not None and count >= adjust_from else ()
+        known = covariates if adjust_from is not None and count >= adjust_from else ()
         found = fit(differences[..., :count], [column[..., :count] for column in known], machines[:count])
         looks.append(chosen(found))
     return Estimates(*(np.stack(column, axis=-1) for column in zip(*looks, strict=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kduel.core.metric_results import MetricResult, Warning_
+from kduel.core.metric_results import FindingResult, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.lint.finding import catalogue
@@ -168,13 +168,13 @@ def number_notes(results: Results, run: str = "RUN") -> Notes:
     return Notes(notes=notes, marks=marks, run=run)
 
 
-def cause_of(warning: Warning_) -> str:
+def cause_of(warning: FindingResult) -> str:
     """Cause that it shares with other findings; a code that the catalogue does not know stands for itself."""
     known = catalogue().get(warning.code)
     return known.cause if known else warning.code
 
 
-def entry(warning: Warning_, metric: str, share: float = 1.0) -> NoteEntry:
+def entry(warning: FindingResult, metric: str, share: float = 1.0) -> NoteEntry:
     """A finding as a note has it; `share` of its weight counts."""
     known = catalogue().get(warning.code)
     weight = share * (known.weight if known else 50)
