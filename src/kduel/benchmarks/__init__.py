@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from msgspec import Struct
 
 from kduel.benchmarks.support.output import BeyondHistogramError, ParseError, ParserFault, Raw
-from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.parameters import cut_time, label_of
 from kduel.benchmarks.support.reading import check_positive, find_number
 from kduel.benchmarks.support.room import Room
 from kduel.benchmarks.support.service import Service
@@ -111,6 +111,8 @@ class Benchmark(ABC, Generic[P]):
     """The beginning of its labels, with the parameters that are always in it: `hackbench-{groups}g`. Its name by default."""
     label_formats: ClassVar[Mapping[str, str]] = {}
     """Form in which a label names other parameters that are not at their default: `{"time": "{}s"}`."""
+    by_clock: ClassVar[bool] = False
+    """Whether it stops after its `time`, so that several shorter ones measure the same."""
     declared_metrics: ClassVar[tuple[Metric, ...]] = ()
     """Its metrics, the main one first, where they depend on no parameter."""
     patterns: ClassVar[Mapping[str, str]] = {}
@@ -193,13 +195,13 @@ class Benchmark(ABC, Generic[P]):
 
     def cut(self, parameters: P, slices: int) -> list[P]:
         """Parameters of each of so many slices, or fewer, together as long as the whole step; `[parameters]` refuses to be cut
-        (fixed work, cold caches, files that take long to prepare). By default a benchmark refuses."""
-        return [parameters]
+        (fixed work, cold caches, files that take long to prepare). By default a benchmark refuses, unless it stops `by_clock`."""
+        return cut_time(parameters, slices) if self.by_clock else [parameters]
 
     def may_be_held(self) -> bool:
-        """True if its step may be held in between, while another guest runs: by default one that can be cut stops by the clock,
+        """True if its step may be held in between, while another guest runs: by default one that stops by the clock,
         unless it keeps single latencies or works on a disk, whose host does not stand still."""
-        return type(self).cut is not Benchmark.cut and not self.distributions and not self.needs_scratch
+        return self.by_clock and not self.distributions and not self.needs_scratch
 
     def timeout(self, parameters: P) -> float:
         """Seconds after which the script is hung rather than slow: emulators are slow."""

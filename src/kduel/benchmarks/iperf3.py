@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, structs
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.parameters import Number, Seconds, Threads, cut_time
+from kduel.benchmarks.support.parameters import Number, Seconds, Threads
 from kduel.benchmarks.support.reading import read_json
 from kduel.benchmarks.support.service import need, on_peer, server
 from kduel.core.experiment import Metric
@@ -76,6 +76,7 @@ class Iperf3(Benchmark[Iperf3Parameters]):
     summary = "Throughput of TCP over loopback, a veth pair or to a peer (iperf3): TCP, softirq, queueing, copies"
     packages = ("iperf3", "iproute2", "ethtool")
     label_template = "iperf3-{path}"
+    by_clock = True
     label_formats = {"streams": "{}streams", "time": "{}s", "delay": "delay{}ms"}
     declared_metrics = (
         *with_aspect(
@@ -132,9 +133,6 @@ class Iperf3(Benchmark[Iperf3Parameters]):
 
     def seconds(self, parameters: Iperf3Parameters) -> float:
         return 0.5 + parameters.time
-
-    def cut(self, parameters: Iperf3Parameters, slices: int) -> list[Iperf3Parameters]:
-        return cut_time(parameters, slices)
 
     def parse(self, raw: Raw, parameters: Iperf3Parameters) -> dict[str, float]:
         found = read_json(raw.stdout, Report, "iperf3's report")

@@ -195,6 +195,7 @@ class Kbench(Benchmark[KbenchParameters]):
     """One operation. On the machine icount every call is counted alone, by a clock that counts instructions."""
 
     name = "kbench"
+    by_clock = True
     summary = (
         "Costs of single kernel operations (null call, pipe, fork, page fault, ...), timed or counted (our kbench)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
-from kduel.benchmarks.support.parameters import Number, Seconds, cut_time
+from kduel.benchmarks.support.parameters import Number, Seconds
 from kduel.benchmarks.support.reading import check_agreement, check_positive, check_unique, find_number, read_file
 from kduel.core.experiment import Metric
 
@@ -59,13 +59,11 @@ class StressNg(Benchmark[StressNgParameters]):
     packages = ("stress-ng",)
 
     label_template = "stress-ng-{stressor}"
+    by_clock = True
     label_formats = {"instances": "{}x", "time": "{}s"}
 
     def metrics(self, parameters: StressNgParameters) -> tuple[Metric, ...]:
         return stressor_metrics(ABOUT[parameters.stressor])
-
-    def cut(self, parameters: StressNgParameters, slices: int) -> list[StressNgParameters]:
-        return cut_time(parameters, slices)
 
     def script(self, parameters: StressNgParameters) -> str:
         p = parameters

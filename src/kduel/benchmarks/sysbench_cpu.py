@@ -5,7 +5,7 @@ from __future__ import annotations
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.parameters import Count, Seconds, Threads, cut_time
+from kduel.benchmarks.support.parameters import Count, Seconds, Threads
 from kduel.benchmarks.support.reading import expect, find_number
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
@@ -32,6 +32,7 @@ class SysbenchCpu(Benchmark[SysbenchCpuParameters]):
     packages = sysbench.PACKAGES
 
     label_template = "sysbench-cpu-{threads}t"
+    by_clock = True
     label_formats = {"time": "{}s", "cpu_max_prime": "prime{}"}
 
     def metrics(self, parameters: SysbenchCpuParameters) -> tuple[Metric, ...]:
@@ -48,9 +49,6 @@ class SysbenchCpu(Benchmark[SysbenchCpuParameters]):
             Metric("total-events", "events", "higher", EVENTS, "count"),
             sysbench.fixed_time(parameters.time),
         )
-
-    def cut(self, parameters: SysbenchCpuParameters, slices: int) -> list[SysbenchCpuParameters]:
-        return cut_time(parameters, slices)
 
     def script(self, parameters: SysbenchCpuParameters) -> str:
         return (

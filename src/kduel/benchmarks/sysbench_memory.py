@@ -7,7 +7,7 @@ from typing import Literal
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.parameters import Seconds, Size, Threads, cut_time
+from kduel.benchmarks.support.parameters import Seconds, Size, Threads
 from kduel.benchmarks.support.reading import expect, find_number
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
@@ -35,6 +35,7 @@ class SysbenchMemory(Benchmark[SysbenchMemoryParameters]):
     packages = sysbench.PACKAGES
 
     label_template = "sysbench-memory-{operation}-{threads}t"
+    by_clock = True
     label_formats = {"time": "{}s", "block_size": "block{}", "access": "{}", "scope": "{}"}
     declared_metrics = (
         *with_aspect(
@@ -44,9 +45,6 @@ class SysbenchMemory(Benchmark[SysbenchMemoryParameters]):
         ),
         Metric("latency-max", "ms", "lower", LONGEST, "max"),
     )
-
-    def cut(self, parameters: SysbenchMemoryParameters, slices: int) -> list[SysbenchMemoryParameters]:
-        return cut_time(parameters, slices)
 
     def script(self, parameters: SysbenchMemoryParameters) -> str:
         return (
