@@ -217,6 +217,11 @@ class MetricResult(Struct, kw_only=True):
         return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
 
     @property
+    def open(self) -> bool:
+        """True if more trials may decide it: neither the benchmark sets it, nor do conditions decide."""
+        return not (self.decided or self.by_harness or self.conditions)
+
+    @property
     def within_resolution(self) -> bool:
         """True if the values differ, by no more than the exact machine's clock resolves."""
         return bool(self.verdict == "equal" and self.resolution and self.mean != self.baseline_mean)

@@ -85,7 +85,6 @@ class HtmlFormat(Format):
             remarks=remarks(said, results),
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
-            imported=results.study.imported,
             folds_verdicts=bool(matrix and matrix.leads) or len(said.comparisons) > MOST_COMPARED,
             exact_page=f"{options.run}/{EXACT}/{PAGE}",
             exact_means=EXACT_MEANS,

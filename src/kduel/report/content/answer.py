@@ -188,7 +188,7 @@ def next_step(results: Results, run: str) -> dict[str, str]:
     for part, place in ((results.exact, f"{run}/{EXACT}"), (results, run)):
         if part is not None and is_counted(part) and (found := next_command(part, place))[1]:
             return {"step": found[0], "command": found[1]}
-    undecided = [m for m in results.gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
+    undecided = [m for m in results.gating if m.open]
     if not undecided:
         return {}
     which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"

@@ -28,18 +28,15 @@ def run_facts(results: Results) -> list[str]:
     """Few words on what was run: how many blocks, on what."""
     blocks, trials = len(results.blocks), len(results.trials)
     # What was imported has trials that nothing pairs: its caveats and tables say how many.
-    facts = [plural(blocks, "block")] if blocks and not results.study.imported else []
+    paired = evidence(results).paired
+    facts = [plural(blocks, "block")] if blocks and paired else []
     if unfinished := find_unfinished(results):
         facts = [unfinished.blocks]
     if trials:
         facts.append(plural(trials, "trial"))
     words = (results.machine.kind, results.machine.facts.get("accelerator"))
     machine = " ".join(visible(word, 60) for word in words if word)
-    if results.study.imported:
-        facts.append("imported")
-    elif machine:
-        facts.append(machine)
-    return facts
+    return [*facts, *filter(None, [machine if paired else "imported"])]
 
 
 def sureness(results: Results) -> str:
@@ -61,7 +58,7 @@ def sureness(results: Results) -> str:
     elif count_primary * contenders > 1:
         of = f" of {plural(contenders, 'contender')}" if contenders > 1 else ""
         confidence += f" over the {plural(count_primary, 'primary metric')}{of} together"
-    if results.study.imported:
+    if not evidence(results).paired:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
     unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)
     if len(gating_rule(results).looks()) > 1:
@@ -106,7 +103,7 @@ def other_signs(results: Results) -> list[str]:
     """Sentence on the rows of tables whose two means differ the other way than their change."""
     rows = [(visible(one.name, 200), one.result) for one in results.effects]
     found = [name for name, metric in rows or [(key(m), m) for m in results.metrics] if has_other_sign(metric)]
-    pairs = "" if results.study.imported else " and compares within blocks"
+    pairs = " and compares within blocks" if evidence(results).paired else ""
     far = [
         f"{key(m)} ({percent(gap)} by the means)"
         for m in results.gating
@@ -141,7 +138,7 @@ def has_other_sign(metric: MetricResult) -> bool:
 
 def unfinished_sentences(results: Results, run: str) -> list[str]:
     """Sentences on a run that was interrupted, or continues: the part of its plan that is there, and incomplete blocks."""
-    if results.study.imported:
+    if not evidence(results).paired:
         return []
     if not results.trials:
         return [f"No trial has ended yet; kduel resume {run} continues an interrupted run."]

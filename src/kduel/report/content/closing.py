@@ -113,7 +113,7 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     """Next steps: what an open question needs, where a difference comes from, and where all the rest is."""
     sentences: list[tuple[str, str]] = []
     gating = results.gating
-    undecided = [m for m in gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
+    undecided = [m for m in gating if m.open]
     if undecided:
         why, those = next(iter(by_reason(undecided, results).items()))
         which = f", {len(those)} of them as" if len(those) < len(undecided) else ":"

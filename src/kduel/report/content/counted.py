@@ -268,7 +268,7 @@ def next_command(results: Results, run: str) -> tuple[str, str]:
     """A sentence, and what to type to see where the largest robust difference comes from: of an operation, as the boot takes minutes and much
     memory; both empty where there is none. `run` is the directory as the user may type it."""
     found = [m for m in results.metrics if m.role == "primary" and m.more_or_fewer and not m.below_delta]
-    if not found or results.study.imported or is_touching(results):
+    if not found or not evidence(results).paired or is_touching(results):
         return "", ""
     largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
     sentence = OF_BOOT if largest.metric == BOOT else LARGEST

@@ -280,10 +280,10 @@ def open_questions(
     """Questions that stay open."""
     said = []
     said += [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in metrics if m.depends and m.conditions]
-    undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness and not m.conditions]
+    undecided = [m for m in metrics if m.open]
     for number, (why, chosen) in enumerate(by_reason(undecided, results).items()):
         lead = "Undecided, which is not the same as equal" if number == 0 else "Also undecided"
-        said.append(f"{lead}: {list_metrics(chosen, notes, need=lacking(results))}. The reason: {why}.")
+        said.append(f"{lead}: {list_metrics(chosen, notes, need=evidence(results).needs)}. The reason: {why}.")
     harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(
@@ -304,13 +304,6 @@ def open_questions(
             f"Which part of the change is the cause: the contenders differ in more than the study declares: {listed}."
         )
     return said
-
-
-def lacking(results: Results) -> tuple[str, str]:
-    """The unit of what an undecided metric still needs, one and many: an import has no blocks."""
-    if results.study.imported:
-        return "more trial of each contender", "more trials of each contender"
-    return "more block", "more blocks"
 
 
 def list_metrics(

@@ -22,6 +22,12 @@ class Sampled:
     """The run's name beside that of its exact part."""
     varies = True
     """Whether another trial gives another value."""
+    paired = True
+    """Whether KDuel carried the trials out itself, block by block."""
+    needs = "more block", "more blocks"
+    """What an undecided metric lacks, one and many."""
+    unstated = "not known"
+    """In place of a fact that is not there."""
 
     def sureness(self, results: Results) -> str:
         """Sentence on the trust that values deserve which do not vary; empty where intervals say that."""
@@ -102,9 +108,26 @@ class Counted(Sampled):
         )
 
 
-SAMPLED, COUNTED = Sampled(), Counted()
+class Imported(Sampled):
+    """Values that were measured elsewhere, in trials that nothing pairs."""
+
+    paired = False
+    needs = "more trial of each contender", "more trials of each contender"
+    unstated = "not stated in what was imported"
+
+
+class ImportedCounts(Imported, Counted):
+    """Counts that were imported."""
+
+
+KINDS = {
+    (False, False): Sampled(),
+    (True, False): Counted(),
+    (False, True): Imported(),
+    (True, True): ImportedCounts(),
+}
 
 
 def evidence(results: Results) -> Sampled:
     """The kind of evidence of a run, or of a part of it."""
-    return COUNTED if results.machine.exact else SAMPLED
+    return KINDS[results.machine.exact, results.study.imported]

@@ -22,7 +22,7 @@ def methods(results: Results) -> list[str]:
     if said := evidence(results).method():
         return [said]
     paragraphs = [
-        import_sentence(results) if results.study.imported else design(results),
+        design(results) if evidence(results).paired else import_sentence(results),
         rule(results),
         shown_values_sentence(),
         void(),
@@ -104,39 +104,39 @@ def value_words(metric: MetricResult, reducer: Reducer) -> str:
 
 def rule(results: Results) -> str:
     """Sentences on how values become a verdict: all numbers are those of the rule that judged."""
-    imported = results.study.imported
+    paired = evidence(results).paired
     primary = sum(m.role == "primary" and m.scale != "exact" for m in results.gating)
     judged = gating_rule(results)
     return " ".join(
         sentence
         for sentence in (
-            effect(imported),
+            effect(paired),
             f"The error of {plain_number(round(100 * judged.alpha, 3))} % is divided evenly over the "
             f"{plural(primary, 'primary comparison')} (Bonferroni)."
             if primary > 1
             else f"The error is {plain_number(round(100 * judged.alpha, 3))} %.",
-            "" if imported else looks(judged),
-            "" if imported else adjustment(judged),
+            looks(judged) if paired else "",
+            adjustment(judged) if paired else "",
             machines(results),
             f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
-            f"{judged.equivalent_from} {'trials of each contender' if imported else 'complete blocks'} on), faster or slower (higher or "
+            f"{judged.equivalent_from} {'complete blocks' if paired else 'trials of each contender'} on), faster or slower (higher or "
             f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
             "otherwise: undecided never means equal.",
-            ""
-            if imported or len(judged.looks()) == 1
-            else "A verdict that an interim analysis reached is given only if the last interval still shows it.",
+            "A verdict that an interim analysis reached is given only if the last interval still shows it."
+            if paired and len(judged.looks()) > 1
+            else "",
             "Exploratory metrics are held to a false discovery rate (Benjamini-Hochberg) and count as hints.",
         )
         if sentence
     )
 
 
-def effect(imported: bool) -> str:
+def effect(paired: bool) -> str:
     """Sentence on what is estimated."""
     what = (
-        "the difference of the mean logarithms"
-        if imported
-        else "the mean over the blocks of the logarithm of contender over baseline"
+        "the mean over the blocks of the logarithm of contender over baseline"
+        if paired
+        else "the difference of the mean logarithms"
     )
     return (
         f"The effect is {what}, as a change in per cent; values that can be zero or negative are compared by their "

@@ -7,10 +7,10 @@ from typing import Any
 
 from kduel.core.results import ContenderResult, PartResult, Results, first_date, stated_dates
 from kduel.core.text import plural, visible
+from kduel.report.content.evidence import evidence
 
 NAMED = 4
 """How many contenders a line names before it says how many more there are."""
-UNSTATED = "not stated in what was imported"
 
 
 def provenance(results: Results) -> list[str]:
@@ -30,7 +30,7 @@ def kernels(results: Results) -> str:
         name = visible(contender.name, 200)
         arms.setdefault(kernel(contender), []).append(f"({name})" if ", " in name else name)
     if set(arms) <= {""}:
-        return UNSTATED if results.study.imported else "not known"
+        return evidence(results).unstated
     found = [
         ", ".join(names[:NAMED])
         + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
@@ -77,7 +77,7 @@ def machine(results: Results) -> str:
     said = [visible(", ".join(words), 400)] if words else []
     said += [f"host {visible(', '.join(named), 200)}"] if named else []
     said += [f"{len(names)} machines, this is the first"] if len(names) > 1 else []
-    return "; ".join(said) or (UNSTATED if results.study.imported else "not known")
+    return "; ".join(said) or evidence(results).unstated
 
 
 def when(results: Results) -> str:

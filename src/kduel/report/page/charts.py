@@ -10,6 +10,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.slices import slice_label
 from kduel.core.text import visible
+from kduel.report.content.evidence import evidence
 from kduel.report.content.host import drawn_figure, figures
 from kduel.report.content.methods import value_words
 from kduel.report.content.notes import key
@@ -99,7 +100,7 @@ class Charts:
                     place = trial.position + 1 if trial else index + 1
                     found.append(drawn.Dot(arm=arm, block=block, place=place, value=value))
         label = f"Values of {group.name} by trial; the table of values has them."
-        return drawn.values_chart(found, visible(group.first.unit, 40), label, timed=not self.results.study.imported)
+        return drawn.values_chart(found, visible(group.first.unit, 40), label, timed=evidence(self.results).paired)
 
     def slices(self, group: MetricGroup) -> Markup:
         """Each slice of a metric by its time in the trial."""

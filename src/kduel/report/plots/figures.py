@@ -15,6 +15,7 @@ from kduel.core.errors import InputError
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
+from kduel.report.content.evidence import evidence
 from kduel.report.content.notes import key
 from kduel.report.plots.effects import PICTURE, Row, Spec, base, drawable_metrics, forest
 from kduel.report.plots.engine import drawing
@@ -43,7 +44,7 @@ def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str,
         own = [metric for metric in results.metrics if metric.contender == contender.name]
         if drawable_metrics(own):
             yield f"effects-{contender.name}", forest(own, results.study.delta, PICTURE, width)
-    if run.is_dir() and not results.study.imported:
+    if run.is_dir() and evidence(results).paired:
         yield from process_specs(run, results, width)
         if rows := boot_rows(run):
             yield "boot", boot_spec(rows, width)
