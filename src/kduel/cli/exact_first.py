@@ -93,9 +93,9 @@ def count_first(
     try:
         part = first_part(chosen.study)
         suite = part.about.name
-        rest = "the lines that CPUs share" if chosen.kind.counts else "the timed part"
+        rest = "the lines that CPUs share" if chosen.kind.exact else "the timed part"
         terminal.info(
-            f"First {len(part.steps)} steps of the suite {suite} are counted exactly; {rest} follow{'' if chosen.kind.counts else 's'}."
+            f"First {len(part.steps)} steps of the suite {suite} are counted exactly; {rest} follow{'' if chosen.kind.exact else 's'}."
         )
         ready = get_machine(chosen.for_part(part, suite), **means)
         try:

@@ -156,7 +156,7 @@ def run_on_one_machine(
             for sentence in study.left_out:
                 terminal.info(sentence)
             if wants_exact_part(request.exact_first, got, path, by_default=request.counts_by_default, **means):
-                seed = choose_seed(seed, exact=got.kind.counts)
+                seed = choose_seed(seed, exact=got.kind.exact)
                 run = open_early(got, path, origin=origin, seed=seed)
                 held.enter_context(run.hold())
                 count_first(got, run, terminal, asked=request.exact_first, **means)

@@ -28,7 +28,7 @@ def default_suite(machine: str) -> str:
     from kduel.study.first_part import SUITE
     from kduel.study.load import read_machine
 
-    return SUITE if machine and machine_kind(read_machine({}, machine)[0]).counts else "quick"
+    return SUITE if machine and machine_kind(read_machine({}, machine)[0]).exact else "quick"
 
 
 def read_named_study(

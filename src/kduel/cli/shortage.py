@@ -20,7 +20,7 @@ def shortage_warning(study: Study) -> str:
     from kduel.judge.verdict.rule import fewest_for
     from kduel.machines import machine_kind
 
-    if machine_kind(study.machine).counts:
+    if machine_kind(study.machine).exact:
         return ""
     comparisons = family(gating(list(expected_samples(study)), study.design))
     blocks, fewest = study.blocks.count, fewest_for(comparisons)

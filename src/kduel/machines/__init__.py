@@ -175,7 +175,7 @@ class MachineKind(ABC, Generic[S]):
     """Of the kernels that it boots, as printed by `uname -m`; empty where its settings determine that."""
     installed_kernels: ClassVar[bool] = False
     """True if the machine has kernels of its own to boot."""
-    counts: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
     """True if the guest's clock counts instructions, so that a benchmark may count by it."""
     timed_on_host: ClassVar[bool] = True
     """True if time is measured on the host that KDuel runs on: then several workers there would disturb one another."""

@@ -357,7 +357,7 @@ class Icount(MachineKind[IcountSettings]):
     """Exact machines on this host."""
 
     name: ClassVar[str] = "icount"
-    counts: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
     architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
     of_contenders: ClassVar[tuple[str, ...]] = ("cpus", "topology")

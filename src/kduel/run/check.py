@@ -89,7 +89,7 @@ def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps)
     """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
     steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
     counted = [step.label for step, chosen, given in steps if chosen.counts_instructions(given)]
-    if counted and not kind.counts:
+    if counted and not kind.exact:
         others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
         raise InputError(
             f"{counted[0]}{others} would count instructions, but the clock of the machine {study.machine} counts time",

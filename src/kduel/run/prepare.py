@@ -209,7 +209,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     check_unit(study, machine.reboots)
     blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, len(arms), progress))
     study = structs.replace(study, blocks=structs.replace(blocks, reduce=blocks.reducer))
-    if chosen.kind.counts and not machine.timing_warning and has_timings(prepared):
+    if chosen.kind.exact and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]
     if machine.behaviour_only:
