@@ -53,7 +53,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     notify: str = ""
     """Shell command to start with the verdict."""
     fleet: str | FleetRecord = ""
-    exact_first: bool | None = False
+    exact_first: bool | None = None
     """True: an exact part comes before the timed one; None: by `counts_by_default`."""
     counts_by_default: bool = False
     """True: there is one where KVM does not work."""

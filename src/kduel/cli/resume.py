@@ -50,7 +50,6 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
             fail_on=fail_on,
             notify=notify,
             quiet=quiet,
-            exact_first=None,
         )
         carry_out(request)
 

@@ -54,7 +54,7 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import Integrity, check_special_files, of_error, verify
     from kduel.store.merged import examine as examine_merged
-    from kduel.store.rundir import EXACT, RunDir
+    from kduel.store.rundir import RunDir
 
     # A run that has lost its lock.json still has its plan.
     opened = RunDir(run) if (run / "plan.jsonl").is_file() else RunDir.find(run)
@@ -68,8 +68,6 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
             found = examine_merged(run)
         else:
             found = verify(opened)
-            if opened.exact_part is not None:
-                found = found.together(verify(RunDir.find(opened.exact_part)), EXACT)
         raw = found
         found = with_results(found, run)
     except InputError as error:

@@ -140,7 +140,13 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     )
 
 
-def verify(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
+def verify(run: RunDir) -> Integrity:
+    """Examine a run and its exact part."""
+    found = verify_alone(run)
+    return found.together(verify_alone(RunDir.find(run.exact_part)), EXACT) if run.exact_part else found
+
+
+def verify_alone(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
     """Examine a run of which nothing is known to be whole: each damaged document is one of the changes. `own` are the names
     that its directory may hold."""
     try:
@@ -168,7 +174,7 @@ def verify(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
     )
     for mark in sorted((run.path / EXPLAIN).glob("*/lock.json")):
         found = found.together(
-            verify(RunDir.find(mark.parent), OWN_FILES.union(PROFILE_FILES)), f"{EXPLAIN}/{mark.parent.name}"
+            verify_alone(RunDir.find(mark.parent), OWN_FILES.union(PROFILE_FILES)), f"{EXPLAIN}/{mark.parent.name}"
         )
     return found
 
