@@ -1,4 +1,4 @@
-"""False alarms and power of the changes that `kduel history` tells: python perf/history_steps.py [--series N].
+"""False alarms and power of the changes that `kduel query --history` tells: python perf/history_steps.py [--series N].
 
 Series of 6 to 40 runs without a change, independent and AR(1) with .5 and .7, normal and heavy-tailed; then with a
 step of 3, 5 and 10 standard deviations in the middle, and before the last three runs. At a nominal 1 %.

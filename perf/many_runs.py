@@ -94,8 +94,12 @@ def measured(place: Path, runs: int) -> list[str]:
         ("`kduel query --update DIR`, new", ("query", "--update", folder, "--rebuild", "--quiet"), index),
         ("`kduel query --update DIR`, nothing changed", ("query", "--update", folder, "--quiet"), None),
         ("`kduel query DIR slower`", ("query", folder, "slower"), None),
-        ("`kduel history DIR --index`", ("history", folder, "--index", "--format", "json"), None),
-        ("`kduel history DIR --index --metric switch`", ("history", folder, "--index", "--metric", "switch"), None),
+        ("`kduel query --history DIR --index`", ("query", "--history", folder, "--index", "--format", "json"), None),
+        (
+            "`kduel query --history DIR --index --metric switch`",
+            ("query", "--history", folder, "--index", "--metric", "switch"),
+            None,
+        ),
         ("`kduel query DIR --series sched/switch`", ("query", folder, "--series", "sched/switch"), None),
         ("`kduel site DIR`, index current", ("site", folder, "--output", site, "--quiet"), site),
     ):

@@ -1,4 +1,4 @@
-"""Write the table that `kduel history` takes the chance of a contrast from: python perf/null_shares.py [--longest 1024].
+"""Write the table that `kduel query --history` takes the chance of a contrast from: python perf/null_shares.py [--longest 1024].
 
 By the simulation of kduel.analysis.campaigns.null_shares, for lengths that grow by a fifth. It takes about two minutes of one processor;
 the time grows with the square of the longest length.

@@ -194,7 +194,7 @@ def test_a_word_makes_another_command_wherever_it_stands_and_no_argument_does(kd
         assert "no/where" in kduel("report", *words).stderr
         assert kduel("report", *words, "--format", "json").returncode == 2, "that is an option of reports"
     assert "--boot" in kduel("report", "--", "--boot").stderr
-    assert kduel("list", "sources").stdout.startswith("apt")
+    assert kduel("list", "sources").stdout.startswith("arch  arch:")
 
 
 def test_what_other_tools_call_a_command_is_no_command_here():

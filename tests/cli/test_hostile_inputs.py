@@ -243,7 +243,7 @@ def test_numbers_that_bisect_cannot_mean(call: Caller, value: str) -> None:
         status, output = call("bisect", "v1", "v2", "--measure", "true", *words)
         wrong = 255 if words[0] == "--step" else 2  # 2 is a verdict to `git bisect run`
         assert status == wrong and "Invalid value for" in output and words[0] in output, output
-    status, output = call("history", "x", "--alpha", value)
+    status, output = call("query", "--history", "x", "--alpha", value)
     assert status == 2 and "--alpha" in output, output
 
 

@@ -20,6 +20,7 @@ WORDS = {
     "report-json": ("report", "--format", "json"),
     "resume": ("resume", "--offline", "--quiet"),
     "boot": ("report", "--boot"),
+    "history": ("query", "--history"),
     "explain": ("explain", "--offline", "--benchmark", "pipe"),
 }
 

@@ -139,8 +139,8 @@ def test_reports_tell_what_was_changed(output, run: RunDir):
     assert told == f"The run was changed afterwards: trials/{first(run).name}: console.bak was added."
     for form in ("text", "markdown", "mail", "latex", "html"):
         assert "console.bak was added" in " ".join(output("report", run.path, "-f", form, "-o", "-").split()), form
-    for command in ("diff", "history"):
-        assert "console.bak was added" in " ".join(output(command, run.path).split()), command
+    for command in ("diff", "query --history"):
+        assert "console.bak was added" in " ".join(output(*command.split(), run.path).split()), command
 
 
 def test_the_command_names_changes_and_ends_with_1(kduel, run: RunDir, unpack: Callable[[str], Path]):

@@ -36,8 +36,7 @@ GROUPS = {
     },
     "Many runs": {
         "merge": "Merge runs of one experiment into one with one verdict.",
-        "query": "Index many runs, and query the index.",
-        "history": "Show metrics over all runs in time, and where they changed.",
+        "query": "Index many runs, query the index, or show metrics over time.",
         "site": "Write static pages about many runs.",
         "import": "Import results measured elsewhere.",
     },
@@ -58,6 +57,7 @@ MODES = {
     "bundle --unpack": "unbundle",
     "list kernels": "kernels",
     "plan --simulate": "calibrate",
+    "query --history": "history",
     "query --update": "index",
     "report --boot": "boot",
     "sizes --smallest-ram": "smallest-ram",

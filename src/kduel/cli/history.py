@@ -1,4 +1,4 @@
-"""`kduel history`: all runs of a machine over time."""
+"""`kduel query --history`: all runs of a machine over time."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ LONGEST_SHOWN = 60
 )
 @format_option("text", "json", "csv")
 @output_option
+@mode_option("--history", "Show every metric of all runs in DIR over time.")
 @mode_option("--update", "Write the index of DIR, or update it.")
 def command(place: Path, question: str | None, series: str | None, form: str, output: Path | None) -> None:
     """Query the index of DIR, which `kduel query --update DIR` writes.

@@ -231,7 +231,7 @@ def test_runs_measured_here_are_compared_in_blocks(
     across = output("diff", "first:outside-old", "second:outside-old", "--full")
     assert "Nothing that is known differs between them. They were not measured in turn" in across
     assert "first outside-old" in across
-    assert "2 runs" in output("history", ".")
+    assert "2 runs" in output("query", "--history", ".")
 
 
 @pytest.mark.parametrize(("cpus", "differing"), [(2, []), (4, ["machine.settings.cpus"])])

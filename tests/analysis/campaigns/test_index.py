@@ -340,7 +340,7 @@ def test_an_index_of_an_earlier_version_is_made_again_and_no_other_file_is(tmp_p
 
 
 def test_each_contender_has_a_date_of_its_own(tmp_path: Path) -> None:
-    """Where one alone had a date, `kduel history` called the run's unknown, and with --index it was that of both."""
+    """Where one alone had a date, `kduel query --history` called the run's unknown, and with --index it was that of both."""
     run_of(tmp_path, "first", 10, date="2026-01-31")
     run_of(tmp_path, "second", 10, date="2026-02-01", new="2026-02-03")
     run_of(tmp_path, "half", 10, date="", new="2026-03-01")

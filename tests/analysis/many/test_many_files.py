@@ -62,9 +62,9 @@ def files(place: Path) -> set[str]:
     [
         ("query", "--update", "{runs}", "--output", "{disk}/index.sqlite"),
         ("init", "{disk}/study.toml"),
-        ("history", "{runs}", "--plot", "{disk}/plot.svg"),
-        ("history", "{runs}", "--plot", "{disk}/plot.png"),
-        ("history", "{runs}", "--output", "{disk}/history.txt"),
+        ("query", "--history", "{runs}", "--plot", "{disk}/plot.svg"),
+        ("query", "--history", "{runs}", "--plot", "{disk}/plot.png"),
+        ("query", "--history", "{runs}", "--output", "{disk}/history.txt"),
         ("report", "{runs}/day1", "--format", "html", "--output", "{disk}/page.html"),
         ("site", "{runs}", "--output", "{disk}/site"),
     ],
@@ -84,7 +84,7 @@ def test_a_plot_that_would_show_nothing_is_refused(runs: Path, tmp_path: Path) -
     """It used to be an empty file, and status 0."""
     for name in ("plot.svg", "plot.png"):
         with pytest.raises(InputError, match="nothing to plot"):
-            call("history", runs / "day1", "--plot", tmp_path / name)
+            call("query", "--history", runs / "day1", "--plot", tmp_path / name)
         assert not (tmp_path / name).exists()
 
 
@@ -94,7 +94,7 @@ def test_a_run_is_found_once_however_many_links_lead_to_it(runs: Path, tmp_path:
     elsewhere = make_run(tmp_path / "elsewhere", seed=3, day=3, blocks=4, most=4)
     (runs / "linked").symlink_to(elsewhere)
     assert sorted(path.resolve().name for path in runs_below([runs, runs / "loop"])) == ["day1", "day2", "elsewhere"]
-    assert "3 runs" in call("history", runs)
+    assert "3 runs" in call("query", "--history", runs)
     assert "3 runs; 3 judged" in call("query", "--update", runs, "--quiet")
     assert "3 runs; 0 judged" in call("query", "--update", runs, "--quiet")
     assert "3 runs" in call("site", runs, "--output", tmp_path / "site", "--quiet")

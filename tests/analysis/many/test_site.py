@@ -58,7 +58,7 @@ def test_the_history_of_the_index_is_that_of_the_runs(runs: Path) -> None:
         ]
         assert one.told == other.told
     assert sum(len(line.steps) for line in indexed.lines) == 1
-    assert "2026-01-08" in called("history", runs, "--index")
+    assert "2026-01-08" in called("query", "--history", runs, "--index")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_exact_counts_of_two_versions_of_qemu_are_never_one_series(counted: Path
         assert said.startswith("icount tcg a CPU: exact counts by different versions of QEMU are different series")
         assert "10.0.13 (2 runs), 7.2.22 (6 runs)" in said
     for words in ([counted], [counted, "--index"]):
-        assert "Separate series" in called("history", *words)
+        assert "Separate series" in called("query", "--history", *words)
     called("site", counted, "--output", counted.parent / "site")
     assert "exact counts by different versions" in (counted.parent / "site" / "index.html").read_text()
     head, *rows = csv.reader(io.StringIO(called("query", counted, "--series", "job/time")))
@@ -210,7 +210,7 @@ def test_sixty_runs_have_a_strip_that_ends_with_the_latest(tmp_path: Path) -> No
 
 def test_a_missing_index_is_an_error_with_a_remedy(runs: Path) -> None:
     with pytest.raises(KduelError, match="there is no index"):
-        called("history", runs, "--index")
+        called("query", "--history", runs, "--index")
 
 
 def test_the_one_value_of_an_exact_change_is_no_interval() -> None:

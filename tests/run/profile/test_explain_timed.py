@@ -100,7 +100,7 @@ def test_a_timed_run_is_explained_by_profiled_trials_of_its_own(kduel, run: Path
     # The run itself is as it was.
     assert kduel("report", run, "--format", "json").stdout == before
     assert kduel("verify", run).returncode == 0
-    listed = kduel("history", run.parent)
+    listed = kduel("query", "--history", run.parent)
     assert "explain" not in listed.stdout
 
 

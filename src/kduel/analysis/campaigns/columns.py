@@ -103,7 +103,8 @@ def columns(arguments: Sequence[str]) -> list[Column]:
         )
     if len(found) > MOST_COLUMNS:
         raise InputError(
-            f"{len(found)} columns are more than {MOST_COLUMNS}", "Choose with RUN:CONTENDER, or see `kduel history`."
+            f"{len(found)} columns are more than {MOST_COLUMNS}",
+            "Choose with RUN:CONTENDER, or see `kduel query --history`.",
         )
     return found
 

@@ -322,7 +322,7 @@ def benchmark(name: str, history: MetricHistory) -> Page:
             )
         )
     if len(lines) > MOST_CHARTS:
-        more = f"{len(lines) - MOST_CHARTS} more series without a chart: kduel history --index has them."
+        more = f"{len(lines) - MOST_CHARTS} more series without a chart: kduel query --history --index has them."
         sections.append(Section(heading="More series", sentences=[more]))
     return Page(name=file_name("benchmark", name), title=name, sections=sections)
 
