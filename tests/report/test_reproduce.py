@@ -201,7 +201,7 @@ def test_no_text_of_a_run_becomes_a_command(tmp_path: Path) -> None:
 
 def test_imported_and_merged_runs_have_no_commands() -> None:
     results = measured()
-    results.study.imported = True
+    results.study.imported, results.study.seed = True, None  # An import states none.
     assert reproduction(results) is None
     results.study.imported, results.study.seed = False, None
     assert reproduction(results) is None and "To reproduce" not in report_format("mail").render(results)
