@@ -337,6 +337,15 @@ class Collector:
         }
 
 
+def contenders_of(run: RunDir) -> list[str]:
+    """Names, the baseline first. Raises InputError where the run is damaged."""
+    if run.imported:
+        from kduel.store.imported import contenders
+
+        return contenders(run.path)
+    return [one.name for one in run.lock().contenders]
+
+
 def collect(path: Path) -> list[Samples]:
     """Every number of a run, read again from its raw files. Raises InputError where it is no run."""
     run = RunDir.open(path)

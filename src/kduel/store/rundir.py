@@ -152,14 +152,6 @@ class RunDir:
         """True if it is one run that KDuel carried out."""
         return not (self.imported or self.merged)
 
-    def contenders(self) -> list[str]:
-        """Names, the baseline first. Raises InputError where the run is damaged."""
-        if self.imported:
-            from kduel.store.imported import contenders
-
-            return contenders(self.path)
-        return [one.name for one in self.lock().contenders]
-
     def study_text(self) -> str:
         """study.toml. Raises InputError where it is damaged."""
         path = self.path / "study.toml"

@@ -17,7 +17,7 @@ from kduel.judge.evaluate import environments_of
 from kduel.judge.verdict.voids import missing_in
 from kduel.machines import machine_kind
 from kduel.store import imported
-from kduel.store.collect import collect
+from kduel.store.collect import collect, contenders_of
 from kduel.store.imported.support.store import ReportedRange, conditions_of, record_of
 from kduel.store.integrity import examine, trials_of
 from kduel.store.rundir import RunDir
@@ -118,7 +118,7 @@ def split(argument: str) -> tuple[Path, str]:
         more, _, contender = contender.partition(":")
         name = f"{name}:{more}"
     path = Path(name)
-    known = RunDir.open(path).contenders()
+    known = contenders_of(RunDir.open(path))
     if contender not in known:
         raise InputError(f"{path} has no contender {contender!r}", f"It has {', '.join(known)}.")
     return path, contender

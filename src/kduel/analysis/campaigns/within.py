@@ -11,7 +11,7 @@ from kduel.judge.evaluate import rule_of
 from kduel.judge.imported import judge_imported
 from kduel.judge.imported import rule_of as imported_rule
 from kduel.judge.verdict.judge import judge
-from kduel.store.collect import collect
+from kduel.store.collect import collect, contenders_of
 from kduel.store.rundir import RunDir
 
 
@@ -22,7 +22,7 @@ def is_declared_pair(before: Column, after: Column) -> bool:
 
 def names_of(column: Column) -> list[str]:
     """The contenders of a column's run, the baseline first."""
-    return RunDir.open(column.run).contenders()
+    return contenders_of(RunDir.open(column.run))
 
 
 def judge_within(
