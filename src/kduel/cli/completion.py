@@ -133,7 +133,7 @@ def command(shell: str) -> None:
 
 
 def completion_script(shell: str) -> str:
-    """What the shell reads to complete `kduel`."""
+    """The script that the shell reads to complete `kduel`."""
     from click.shell_completion import get_completion_class
 
     from kduel.cli import kduel

@@ -94,7 +94,7 @@ def card_words(number: int, wire: int | str) -> list[str]:
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """How a machine is booted, watched and ended. Deadlines are seconds from now."""
+    """The way in which a machine is booted, watched and ended. Deadlines are seconds from now."""
 
     boot_deadline: float
     """For the READY mark."""

@@ -15,7 +15,7 @@ ONCE = (
 )
 
 
-class Sampled:
+class SampledEvidence:
     """Values that chance and the host have a part in: intervals say how sure a difference is."""
 
     label = "Timed"
@@ -54,7 +54,7 @@ class Sampled:
         )
 
 
-class Counted(Sampled):
+class CountedEvidence(SampledEvidence):
     """Values that an exact machine counted: a repetition gives the same."""
 
     label = "Counted on several CPUs"
@@ -108,7 +108,7 @@ class Counted(Sampled):
         )
 
 
-class Imported(Sampled):
+class ImportedEvidence(SampledEvidence):
     """Values that were measured elsewhere, in trials that nothing pairs."""
 
     paired = False
@@ -116,18 +116,18 @@ class Imported(Sampled):
     unstated = "not stated in what was imported"
 
 
-class ImportedCounts(Imported, Counted):
+class ImportedCounts(ImportedEvidence, CountedEvidence):
     """Counts that were imported."""
 
 
 KINDS = {
-    (False, False): Sampled(),
-    (True, False): Counted(),
-    (False, True): Imported(),
+    (False, False): SampledEvidence(),
+    (True, False): CountedEvidence(),
+    (False, True): ImportedEvidence(),
     (True, True): ImportedCounts(),
 }
 
 
-def evidence(results: Results) -> Sampled:
+def evidence(results: Results) -> SampledEvidence:
     """The kind of evidence of a run, or of a part of it."""
     return KINDS[results.machine.exact, results.study.imported]
