@@ -7,9 +7,10 @@ from pathlib import Path
 
 from examples import exact, simulated, single, three, undecided
 from msgspec.structs import replace
-from pages import with_exact
+from pages import contradicting, with_exact
 
 from kduel.core.results import Results
+from kduel.report.content.answer import next_step
 from kduel.report.content.digest import digest
 from kduel.report.page.picture import FEWEST_ROWS, MOST_ROWS, Picture, picture_part
 
@@ -126,3 +127,12 @@ def test_an_operation_is_named_in_words_and_by_its_code_name() -> None:
     results.metrics[0].benchmark = "switch-8-0k"
     (row,) = [row for row in picture(results).groups[0].rows if row.words]
     assert row.words == "a hop in a ring of 8 processes" and row.code.startswith("switch-8-0k")
+
+
+def test_machines_that_contradict_each_other_are_drawn_one_by_one_and_no_blocks_are_asked_for(tmp_path: Path) -> None:
+    """Their mean lay in the middle of the band in which nothing matters."""
+    results = contradicting(tmp_path)
+    (group,) = picture(results).groups
+    assert {row.code: row.change[:2] for row in group.rows} == {"job/time on rack1": "+5", "job/time on rack2": "−5"}
+    assert {row.tone for row in group.rows} == {"undecided"}
+    assert next_step(results, "RUN").keys() == {"step"}

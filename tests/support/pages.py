@@ -59,6 +59,16 @@ def merged(place: Path) -> Results:
     return judge_run(place / "merged")
 
 
+def contradicting(place: Path) -> Results:
+    """Equivalent on the mean of two machines, +5 % on one and -5 % on the other."""
+    from made_runs import make_run
+
+    from kduel.store.merged import merge
+
+    merge([make_run(place / "a", 5, place="rack1"), make_run(place / "b", -5, place="rack2", seed=2)], place / "both")
+    return judge_run(place / "both")
+
+
 def ranked(_: Path) -> Results:
     """Four contenders in two aspects, one of which has two metrics."""
     whole = simulated(contenders=("debian-6.1", "debian-6.12", "debian-7.1", "debian-7.1-rt"))
@@ -111,4 +121,5 @@ KINDS: dict[str, Callable[[Path], Results]] = {
     "factors": factors,
     "import": lambda _: published(),
     "merged": merged,
+    "contradicting": contradicting,
 }

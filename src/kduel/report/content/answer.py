@@ -193,6 +193,6 @@ def next_step(results: Results, run: str) -> dict[str, str]:
         return {}
     which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"
     step = f"{which}, as {next(iter(by_reason(undecided, results)))}."
-    if max(m.n for m in undecided) < FEWEST_PLANNED:
+    if max(m.n for m in undecided) < FEWEST_PLANNED or all(m.torn or m.contradicted for m in undecided):
         return {"step": step}
     return {"step": f"{step} How many blocks that takes:", "command": f"kduel plan {run}"}

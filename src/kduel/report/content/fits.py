@@ -51,7 +51,7 @@ class Fit(Struct, kw_only=True):
 
 def figure_text(value: float) -> str:
     """An exponent with two digits."""
-    return f"{value:.2f}".replace("-", MINUS)
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)
 
 
 def fits(metric: str, cells: Sequence[tuple[Mapping[str, str], Values]], *, exact: bool) -> list[Fit]:

@@ -112,7 +112,24 @@ def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float]
 
 def drawn_metrics(comparison: ContenderSummary) -> list[MetricResult]:
     """The metrics that decide and have a change in per cent."""
-    return [metric for metric in comparison.gating if not metric.by_harness and drawn_span(metric) is not None]
+    found = [one for metric in comparison.gating if not metric.by_harness for one in by_machine(metric)]
+    return [metric for metric in found if drawn_span(metric) is not None]
+
+
+def by_machine(metric: MetricResult) -> list[MetricResult]:
+    """The metric as each machine has it where machines contradict each other: their mean is no answer. Else itself."""
+    if not metric.torn or metric.machines is None or metric.scale != "ratio":
+        return [metric]
+    return [
+        replace(
+            metric,
+            metric=f"{metric.metric} on {one.machine}",
+            effect_pct=one.effect,
+            ci_low_pct=one.low,
+            ci_high_pct=one.high,
+        )
+        for one in metric.machines.effects
+    ]
 
 
 def foremost_rows(metrics: Sequence[MetricResult], most: int) -> list[MetricResult]:

@@ -145,7 +145,7 @@ def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> 
         "type": "nominal",
         "sort": {"field": "rank", "op": "min"},
         "scale": {"range": list(theme.arms)},
-        "legend": {"title": None, "orient": "top", "columns": 1},
+        "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
     }
     unit = visible(group.effects[0].result.unit, 40)
     left: Spec = {
