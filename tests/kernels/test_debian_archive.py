@@ -18,7 +18,7 @@ from waiting import wait_for
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
-from kduel.kernels import resolve
+from kduel.kernels import OTHER_WAYS, resolve
 from kduel.kernels.apt import mirror as mirrors
 from kduel.kernels.apt.archive import Archive
 from kduel.kernels.debian import PLUGIN
@@ -119,8 +119,10 @@ def test_an_unknown_version_tells_what_is_near(stocked: Mirror, cache: Cache, pr
         got("debian:6.1.128-1", cache, progress)
     assert caught.value.message == "Debian's archive has no generic kernel 6.1.128-1 for amd64"
     assert caught.value.remedy == "Of that series it has: 6.1.192-2, 6.1.170-1."
-    with pytest.raises(InputError, match=r"It has: 6.12.95-1, 6.10.3-1, 6.1.192-2"):
+    with pytest.raises(InputError) as caught:
         got("debian:4.19", cache, progress)
+    assert caught.value.remedy == f"It has: 6.12.95-1, 6.10.3-1, 6.1.192-2. {OTHER_WAYS}"
+    assert all(way in OTHER_WAYS for way in ("ubuntu:bionic-4.15", "./vmlinuz,modules=DIR", "source:", "git:"))
     with pytest.raises(InputError, match="brings its own modules"):
         resolve("debian:6.1", cache=cache, progress=progress, modules="/lib/modules")
 

@@ -11,6 +11,7 @@ from made_kernels import Mirror
 
 from kduel.cli.run import command
 from kduel.core.cache import Cache
+from kduel.kernels import OTHER_WAYS
 from kduel.kernels.apt.archive import Archive
 
 
@@ -58,3 +59,18 @@ def test_without_a_cache_nothing_is_known_and_nothing_is_left(
     assert "whether the archives have debian:6.1, debian:6.12." in plan("debian:6.1", "debian:6.12")
     assert "debian:6.1 is not in the cache, and --offline" in plan("debian:6.1", "debian:6.12", "--offline")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["debian:4.19", "debian-source:4.19,config=tinyconfig+guest"])
+def test_before_the_first_package_is_fetched_a_missing_kernel_is_told(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    mirror.add_kernel("bookworm", "6.1.170-1", "6.1.0-47")
+    mirror.publish()
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["debian:6.1", missing, "--benchmark", "pipe", "--blocks", "1"])
+    told = f"{done.output}{done.exception}{getattr(done.exception, 'remedy', '')}"
+    assert "kernel" in told and "4.19" in told and OTHER_WAYS in told
+    assert mirror.fetched("/bookworm/InRelease") == 1, "the list was asked for"
+    assert not any(path.endswith(".deb") for path in mirror.asked)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+import tiny_kernels as tiny
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
@@ -20,7 +21,9 @@ from kduel.guest import confine, envelope, probe, watch
 from kduel.guest.environment import read_environment
 from kduel.guest.root import root_image
 from kduel.guest.script import ScriptStep, compose
+from kduel.guest.silent import boot_again
 from kduel.guest.size import mebibytes
+from kduel.guest.vm import VirtualMachine
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
 from kduel.machines.host.processors import host_cpus
@@ -119,6 +122,44 @@ def test_a_trial_from_start_to_end_and_again_by_hand(boot, kernel):
     again.mkdir()
     envelope.bring_in(into / "results", again)
     assert (again / "01-s0/stdout").read_text().splitlines()[:2] == [kernel.release, "hello from a program"]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("heard", [False, True])
+def test_a_kernel_that_qemu_cannot_enter_is_booted_by_its_image(cache, kernel, tmp_path, heard):
+    """As one of before 5.0, whose PVH entry is Xen's; one that has printed something is not entered in another way."""
+    arm = Arm(Contender(kernel=SPEC), kernel)
+    settings = PLUGIN.read_settings({"accel": "tcg", "memory": "512M", "disk": "256M", "boot_deadline": 900.0})
+    machine = PLUGIN.prepare(settings, [arm], Needs(), cache=cache, progress=Progress())
+    machine.images = {kernel.sha256: tiny.kernel(tmp_path / "silent", tiny.POWER_OFF)}
+    if heard:
+        machine.heard.add(kernel.sha256)
+    script = compose([ScriptStep(label="s", script="echo yes", timeout=600)], settle=Settle(mode="fixed", seconds=0))
+
+    def once(name: str) -> Outcome:
+        into = tmp_path / name
+        into.mkdir()
+        return machine.boot(Trial(id=name, arm=arm, script=script, deadline=900.0, into=into))
+
+    first = once("first")
+    assert first.void == "no-console"
+    assert "vmlinuz with earlyprintk=serial,ttyS0,115200, it printed:\n    " in first.message
+    assert f"Linux version {kernel.release}" in first.message
+    assert ("from now on all kernels are booted by their images" in first.message) is not heard
+    if not heard:
+        assert good(once("second")).timings["ready"] > 0
+
+
+@pytest.mark.guest
+def test_a_kernel_that_is_silent_both_ways_is_said_to_be(tmp_path):
+    silent = tiny.kernel(tmp_path / "silent", tiny.POWER_OFF)
+    machine = VirtualMachine(
+        accelerator="tcg", cpus=1, memory_mib=128, kernel=silent, initrd=silent, cmdline="console=ttyS0"
+    )
+    assert boot_again(machine, silent, 900.0) == (
+        False,
+        "It printed nothing in a second boot either, by silent with earlyprintk=serial,ttyS0,115200.",
+    )
 
 
 @pytest.mark.essential

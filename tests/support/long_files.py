@@ -28,6 +28,7 @@ SECONDS = {
     "guest/test_guest_launch.py": 80,
     "run/fleet/test_fleet_slurm.py": 80,
     "run/exact/test_subsystems_guest.py": 70,
+    "run/exact/test_old_kernels.py": 70,
     "machines/test_resume_guest.py": 70,
     "machines/test_bundle_guest.py": 65,
     "run/fleet/test_fleet_slurm_nodes.py": 60,

@@ -17,6 +17,12 @@ from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.kernels.files.modules import modules_place
 
+OTHER_WAYS = (
+    "Three other ways to a kernel: packages of a distribution that has it, ubuntu:bionic-4.15 or ./A.deb,./B.deb; a file with "
+    "its modules, ./vmlinuz,modules=DIR; or a build, source:linux-4.19.325.tar.xz or git:DIR#v4.19 (docs/old-kernels.md)."
+)
+"""The remedy where an archive has no kernel of that series."""
+
 
 class Kernel(Struct, frozen=True, kw_only=True):
     """A kernel that can be booted."""
@@ -84,6 +90,9 @@ class KernelSource(ABC):
         """True if all that `resolve` looks up is here, and there is such a kernel; False where an archive must be asked. Raises
         what `resolve` does then; nothing is fetched, unpacked or built."""
         return True
+
+    def ask_archive(self, spec: str, *, cache: Cache, progress: Progress) -> None:  # noqa: B027 - most ask none
+        """Read the archive's list anew where that in the cache is not trusted any more, for `check_kept`. Raises HostError."""
 
     def architecture(self, spec: str) -> str:
         """Architecture of the kernel, as `uname -m` has it, where that is seen at once; empty where it is not."""

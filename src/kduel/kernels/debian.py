@@ -14,7 +14,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
 from kduel.core.text import did_you_mean
-from kduel.kernels import Available, Kernel, KernelSource
+from kduel.kernels import OTHER_WAYS, Available, Kernel, KernelSource
 from kduel.kernels.apt.archive import CHECK_MIRROR, Archive, Package
 from kduel.kernels.apt.unpack import unpack
 from kduel.kernels.apt.versions import upstream, version_key
@@ -124,6 +124,9 @@ class Debian(KernelSource):
             return _from_cache(wanted, cache, progress)
         archive = Archive(cache, progress, architecture=wanted.architecture)
         return archive.fetch_fresh(lambda: self._fetch(wanted, archive, cache, progress))
+
+    def ask_archive(self, spec: str, *, cache: Cache, progress: Progress) -> None:
+        Archive(cache, progress, architecture=parse_spec(spec).architecture).index()
 
     def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
         wanted = parse_spec(spec)
@@ -318,8 +321,9 @@ def explain_missing(
     series = re.match(r"\d+\.\d+|\d+", wanted.version)
     near = [c for c in usable if series and matches_version(series[0], c.image.version, c.abi)][:8]
     told = [c.image.version for c in near or _newest_of_series(usable).values()]
-    which = "Of that series it has" if near else "It has"
-    return InputError(message, f"{which}: {', '.join(told) or 'none'}.")
+    if near or meant or not series:
+        return InputError(message, f"{'Of that series it' if near else 'It'} has: {', '.join(told) or 'none'}.")
+    return InputError(message, f"It has: {', '.join(told) or 'none'}. {OTHER_WAYS}")
 
 
 PLUGIN = Debian()

@@ -10,6 +10,7 @@ from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.tar_stream import PIECE, RefusedArchive, read_members
+from kduel.kernels import OTHER_WAYS
 from kduel.kernels.apt.archive import Archive, Package
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.compile.from_source import FromSource
@@ -36,6 +37,9 @@ class DebianSource(FromSource):
             return self._find_unpacked(place, cache)
         archive = Archive(cache, progress)
         return archive.fetch_fresh(lambda: self._source_tree(self._choose(place, archive), archive, cache, progress))
+
+    def ask_archive(self, spec: str, *, cache: Cache, progress: Progress) -> None:
+        Archive(cache, progress).index()
 
     def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
         place = read_recipe(spec)[0].removeprefix(self.prefix)
@@ -77,7 +81,8 @@ class DebianSource(FromSource):
                 newest.setdefault(package.name.removeprefix("linux-source-"), package.version)
             raise InputError(
                 f"Debian's archive has no source of a kernel {place}",
-                f"It has: {', '.join(f'{series} ({version})' for series, version in newest.items()) or 'none'}.",
+                f"It has: {', '.join(f'{series} ({version})' for series, version in newest.items()) or 'none'}. "
+                f"{OTHER_WAYS}",
             )
         return sorted(meant, key=lambda package: "~rc" in package.version)[0]
 

@@ -299,7 +299,7 @@ class IcountMachine(QemuMachine):
     def entry(self, arm: Arm) -> int | None:
         """The address of the kernel's first instruction; None where QEMU does not enter it itself."""
         with as_cache_error(self.cache.root):
-            return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+            return pvh_entry(self.booted_file(arm.kernel).read_bytes())
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """Number of instructions that this boot takes up to init, counted in one that is the same but for the count itself;

@@ -23,10 +23,12 @@ from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Launch, Run, Side, card_words, run
 from kduel.guest.root import Root, root_image
+from kduel.guest.silent import boot_again
 from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes, why_no_memory
 from kduel.guest.topology import settle_cpus
 from kduel.guest.turns import BlockTurns, Seat, run_in_turns
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
+from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
 from kduel.machines.guests.judged import GuestMachine, QemuSettings, settings_of_peer
@@ -65,6 +67,8 @@ class InQemu(GuestMachine):
     """The host's CPUs for the virtual ones; empty where they are not pinned."""
     peer: Peer | None = None
     """The guest at the other end of the link; None where no step needs one."""
+    by_image: bool = False
+    """True if kernels are booted by their own images, since one printed nothing where QEMU entered it directly."""
 
     @property
     def raised(self) -> bool:
@@ -84,11 +88,30 @@ class InQemu(GuestMachine):
             cpus=settings.cpus,
             topology=settings.planned_topology,
             memory_mib=mebibytes(settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
+            kernel=self.booted_file(arm.kernel),
             initrd=initrd,
             cmdline=self.cmdline(arm),
             **particulars,
         )
+
+    def booted_file(self, kernel: Kernel) -> Path:
+        """The file by which a kernel is booted."""
+        return kernel.image if self.by_image else self.images[kernel.sha256]
+
+    def judge(self, trial: Trial, done: Run) -> Outcome:
+        """Outcome of a run. A kernel that never printed anything is booted again, and where it begins by its own image, all are
+        booted so from then on: only the block of its first trial may hold both ways."""
+        outcome, kernel = super().judge(trial, done), trial.arm.kernel
+        if "kernel" in done.timings:
+            self.heard.add(kernel.sha256)
+        if outcome.void != "no-console":
+            return outcome
+        machine = self.describe(trial.arm, Path(os.devnull), None)
+        begins, told = boot_again(machine, kernel.image, self.settings.boot_deadline)
+        if begins and machine.kernel != kernel.image and kernel.sha256 not in self.heard:
+            self.by_image = True
+            told += "\nQEMU cannot enter this kernel directly: from now on all kernels are booted by their images."
+        return structs.replace(outcome, message=f"{outcome.message} {told}")
 
     def fault_of_emulator(self, arm: Arm, console: Sequence[str]) -> str:
         """By the known faults of QEMU's versions."""

@@ -15,6 +15,7 @@ from kduel.kernels import find_source
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
     from kduel.core.experiment import Contender
+    from kduel.core.progress import Progress
     from kduel.machines import MachineKind
     from kduel.store.collect import PreparedSteps
     from kduel.store.documents import KernelRecord, Lock
@@ -46,16 +47,27 @@ def check_at_once(
         schedulers.check_at_once(contender, cache_root)
 
 
-def unchecked_kernels(study: Study, lock: Lock | None, *, cache: Cache, offline: bool) -> list[str]:
+def unchecked_kernels(
+    study: Study, lock: Lock | None, *, cache: Cache, offline: bool, ask: Progress | None = None
+) -> list[str]:
     """Kernels of which only an archive knows whether there are such; a list of it that is still trusted is asked here. Raises
-    what `KernelSource.check_kept` raises. `lock` is that of a run that goes on."""
+    what `KernelSource.check_kept` raises. `lock` is that of a run that goes on; with `ask`, which hears of it, archives are asked
+    for their lists first."""
     unknown = []
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is not None and known.unbuilt:
             continue
         spec = name_exactly(contender, known)
-        if not find_source(spec, contender.modules).check_kept(spec, cache=cache, offline=offline):
+        try:
+            source = find_source(spec, contender.modules)
+        except InputError:
+            if ask is None:
+                raise
+            continue  # As the machine's own way to its kernels will say, or not.
+        if ask is not None and not offline:
+            source.ask_archive(spec, cache=cache, progress=ask)
+        if not source.check_kept(spec, cache=cache, offline=offline):
             unknown.append(spec)
     return list(dict.fromkeys(unknown))
 

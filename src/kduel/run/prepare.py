@@ -25,7 +25,15 @@ from kduel.core.version import full_version
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
-from kduel.run.check import check_counted, check_kind, check_peer, check_room, check_unit, name_exactly
+from kduel.run.check import (
+    check_counted,
+    check_kind,
+    check_peer,
+    check_room,
+    check_unit,
+    name_exactly,
+    unchecked_kernels,
+)
 from kduel.run.script import TrialSetup
 from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -129,6 +137,9 @@ def get_kernels(
         study = structs.replace(
             study, blocks=structs.replace(begun, turns="off" if begun.turns is None else begun.turns)
         )
+    if lock is None:
+        # Whatever no archive has is told before the first package is fetched.
+        unchecked_kernels(study, lock, cache=cache, offline=offline, ask=progress)
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
     kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}

@@ -23,7 +23,7 @@ from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.core.text import visible
 from kduel.core.untrusted import NOT_JSON
-from kduel.kernels import Available, Kernel, KernelSource
+from kduel.kernels import OTHER_WAYS, Available, Kernel, KernelSource
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.layout import UnpackedKernel
@@ -153,6 +153,10 @@ class Distribution(KernelSource):
 
         return stored.read(cache.entry(stored.KIND, key, build), spec)
 
+    def ask_archive(self, spec: str, *, cache: Cache, progress: Progress) -> None:
+        if not self._has_exactly(spec, cache):
+            self._list(self._parse(spec)["release"], cache, progress)
+
     def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
         match = self._parse(spec)
         release, version = match["release"], match["version"] or ""
@@ -171,7 +175,9 @@ class Distribution(KernelSource):
         meant = [one for one in found if matches(version, one.version)]
         if not meant:
             told = ", ".join(one.version for one in newest_first(found)[:8]) or "none"
-            raise InputError(f"{self.title} {release} has no kernel {version}".rstrip(), f"It has: {told}.")
+            raise InputError(
+                f"{self.title} {release} has no kernel {version}".rstrip(), f"It has: {told}. {OTHER_WAYS}"
+            )
         return newest_first(meant)[0]
 
     def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:

@@ -77,6 +77,8 @@ class GuestMachine(Machine):
     ) -> None:
         """`bases` are the initial RAM disks by the kernel's parts, and `images` the kernels by SHA-256."""
         self.settings, self.bases, self.images, self.cache = settings, bases, images, cache
+        self.heard: set[str] = set()
+        """Kernels that have printed something, by SHA-256."""
 
     def with_settings(self, **settings: Any) -> Self:
         """This machine with other settings; `close` the original only."""
