@@ -75,6 +75,7 @@ def test_generations_measures_what_was_published_and_what_mends_it() -> None:
     assert found >= {
         "vmstat/context-switches",
         "vmstat/context-switches-as-published",
+        *(f"vmstat/context-switches-line-{number}" for number in range(1, 11)),
         "perf-stat/context-switches",
         "perf-stat/cpu-migrations",
         "perf-stat/task-clock",

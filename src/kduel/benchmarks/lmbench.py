@@ -16,12 +16,13 @@ from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.reading import Amount, check_positive, check_unique, read_json, read_number, split_lines
 from kduel.core.experiment import Aspect, Better, Metric
 
-Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
+Category = Literal["processes", "switches", "latency", "rpc", "files", "bandwidth", "arithmetic"]
 FOLDER = "/usr/lib/lmbench/bin/*/"
 CLOCK_ERROR_PCT = 5.0
 """More than kbench by itself may err: one test that came out short on a busy host is not to cost the category."""
-_UNITS: dict[bool, tuple[str, Better]] = {False: ("us", "lower"), True: ("MB/s", "higher")}
-SERVED = ("lat_udp", "lat_tcp", "lat_connect", "bw_tcp")
+_UNITS: dict[str, tuple[str, Better]] = {"bandwidth": ("MB/s", "higher"), "arithmetic": ("ns", "lower")}
+"""By category; of the others microseconds."""
+SERVED = ("lat_udp", "lat_tcp", "lat_connect", "lat_rpc", "bw_tcp")
 """Those that need a server of themselves."""
 
 
@@ -60,6 +61,12 @@ def _switch_test(count: int, size: int) -> Test:
     )
 
 
+def _arithmetic_test(kind: str, operation: str) -> Test:
+    what = f"{kind} {operation}"
+    return Test(name=what.replace(" ", "-"), category="arithmetic", about=f"An operation of the processor: {what}.",
+                lmbench=("lat_ops",), pattern=rf"{what}: (\S+) nanoseconds")  # fmt: skip
+
+
 TESTS = (
     Test(name="null-call", category="processes", about="The cheapest system call.", kduel=("null-call",),
          lmbench=("lat_syscall null",), pattern=_latency_pattern("Simple syscall")),
@@ -92,6 +99,9 @@ TESTS = (
          lmbench=("lat_tcp localhost",), pattern=_latency_pattern("TCP latency using localhost")),
     Test(name="tcp-connect", category="latency", about="A TCP connection on lo.", lmbench=("lat_connect localhost",),
          pattern=_latency_pattern("TCP/IP connection cost to localhost")),
+    *(Test(name=f"rpc-{way}", category="rpc", about=f"Round trip by Sun RPC over {way.upper()} on lo.",
+           lmbench=(f"lat_rpc -p {way} localhost",), pattern=_latency_pattern(f"RPC/{way} latency using localhost"))
+      for way in ("udp", "tcp")),
     Test(name="create-0k", category="files", about="Making an empty file.", lmbench=("lat_fs -s 0k .",),
          pattern=r"0k\t\d+\t(\d+)\t\d+", rate=True),
     Test(name="delete-0k", category="files", about="Deleting an empty file.", lmbench=("lat_fs -s 0k .",),
@@ -123,6 +133,8 @@ TESTS = (
          lmbench=("bw_mem 8m rd",), pattern=r"8\.39 (\S+)"),
     Test(name="mem-write", category="bandwidth", about="Writing memory.", kduel=("mem-write",),
          lmbench=("bw_mem 8m wr",), pattern=r"8\.39 (\S+)"),
+    *(_arithmetic_test("integer", operation) for operation in ("bit", "add", "mul", "div", "mod")),
+    *(_arithmetic_test(kind, operation) for kind in ("float", "double") for operation in ("add", "mul", "div", "bogomflops")),
 )  # fmt: skip
 
 
@@ -143,9 +155,18 @@ class LmbenchParameters(Parameters, frozen=True):
     program: Literal["kduel", "lmbench"] = "kduel"
     time: Annotated[float, Meta(gt=0, le=3600)] = 0.3
 
+    def __post_init__(self) -> None:
+        if not chosen_tests(self):
+            raise ValueError(f'category {self.category} is of lmbench itself: give program = "lmbench"')
+
+
+def chosen_tests(parameters: LmbenchParameters) -> list[Test]:
+    """Tests of the category that the program has."""
+    return [t for t in TESTS if t.category == parameters.category and getattr(t, parameters.program)]
+
 
 class Lmbench(Benchmark[LmbenchParameters]):
-    """One category a step, each figure a metric: microseconds, lower is better, or MB/s, higher is better."""
+    """One category a step, each figure a metric: microseconds or ns, lower is better, or MB/s, higher is better."""
 
     name = "lmbench"
     summary = (
@@ -156,23 +177,22 @@ class Lmbench(Benchmark[LmbenchParameters]):
     label_template = "lmbench-{category}"
     label_formats = {"time": "{}s"}
 
-    def tests(self, parameters: LmbenchParameters) -> list[Test]:
-        """Tests of the category that the program has."""
-        return [t for t in TESTS if t.category == parameters.category and getattr(t, parameters.program)]
-
     def metrics(self, parameters: LmbenchParameters) -> tuple[Metric, ...]:
-        unit, better = _UNITS[parameters.category == "bandwidth"]
+        unit, better = _UNITS.get(parameters.category, ("us", "lower"))
         aspect: Aspect = "operation-rate" if parameters.category == "bandwidth" else "operation-time"
         return tuple(
             Metric(t.name, unit, better, t.about, "median", derived=t.arithmetic(parameters.program), aspect=aspect)
-            for t in self.tests(parameters)
+            for t in chosen_tests(parameters)
         )
 
     def packages_for(self, parameters: LmbenchParameters) -> tuple[str, ...]:
-        return ("lmbench",) if parameters.program == "lmbench" else ()
+        if parameters.program == "kduel":
+            return ()
+        # rpcbind finds its port in /etc/services.
+        return ("lmbench", "netbase", "rpcbind") if parameters.category == "rpc" else ("lmbench",)
 
     def script(self, parameters: LmbenchParameters) -> str:
-        tests = self.tests(parameters)
+        tests = chosen_tests(parameters)
         if parameters.program == "kduel":
             tool = "kbandwidth" if parameters.category == "bandwidth" else "kbench"
             operations = dict.fromkeys(operation for test in tests for operation in test.kduel)
@@ -191,6 +211,8 @@ class Lmbench(Benchmark[LmbenchParameters]):
                 # As lmbench's own config-run does, once for all: else each command finds out for itself, for seconds.
                 'ENOUGH=$("$bin"/enough); export ENOUGH',
                 'TIMING_O=$("$bin"/timing_o); LOOP_O=$("$bin"/loop_o); export TIMING_O LOOP_O',
+                # The port mapper, with which servers of RPC register.
+                *(["rpcinfo -p localhost >/dev/null 2>&1 || rpcbind"] * ("lat_rpc" in servers)),
                 *(f'"$bin"/{server} -s' for server in servers),
                 *(f'echo "# {command}"; "$bin"/{command} 2>&1' for command in commands),
                 *(f'"$bin"/{server} -S localhost' for server in servers),
@@ -200,10 +222,10 @@ class Lmbench(Benchmark[LmbenchParameters]):
 
     def seconds(self, parameters: LmbenchParameters) -> float:
         each = 0.3 + parameters.time if parameters.program == "kduel" else 8.0
-        return each * sum(len(getattr(test, parameters.program)) for test in self.tests(parameters))
+        return each * sum(len(getattr(test, parameters.program)) for test in chosen_tests(parameters))
 
     def parse(self, raw: Raw, parameters: LmbenchParameters) -> dict[str, float]:
-        tests = self.tests(parameters)
+        tests = chosen_tests(parameters)
         if parameters.program == "kduel":
             lines = read_own_lines(raw.stdout)
             scale, unit = (1.0, "MB/s") if parameters.category == "bandwidth" else (0.001, "ns")
@@ -236,7 +258,7 @@ def read_own_figure(lines: dict[str, SummaryLine], operation: str, unit: str) ->
 
 
 def read_lmbench_figure(parts: dict[str, str], command: str, test: Test) -> float:
-    """Figure that a command of lmbench's printed, in microseconds or MB/s. Raises ParseError."""
+    """Figure that a command of lmbench's printed, in its category's unit. Raises ParseError."""
     found = re.findall(rf"^{test.pattern}$", parts.get(command, ""), re.MULTILINE)
     if len(found) != 1:
         said = " / ".join(parts.get(command, "nothing").split("\n"))[:120]

@@ -18,7 +18,7 @@ class VmstatParameters(Parameters, frozen=True):
     time: Seconds = 3
     load: load.Load = "idle"
     as_published: bool = False
-    """Also give the mean over all TIME + 1 lines, the first one included."""
+    """Also give all TIME + 1 lines one by one, and their mean, the first one included."""
 
 
 class Vmstat(Benchmark[VmstatParameters]):
@@ -41,7 +41,8 @@ class Vmstat(Benchmark[VmstatParameters]):
         if parameters.as_published:
             about = "Mean with the first line, which is the average since boot: it measures the boot as well."
             metrics.append(Metric("context-switches-as-published", "1/s", "lower", about, "mean"))
-        return with_aspect("activity", *metrics, derived="mean of the lines")
+        found = with_aspect("activity", *metrics, derived="mean of the lines")
+        return (*found, *with_aspect("activity", *lines_metrics(parameters))) if parameters.as_published else found
 
     def script(self, parameters: VmstatParameters) -> str:
         return load.wrap(parameters.load, f"vmstat -n 1 {parameters.time + 1}\n")
@@ -69,7 +70,15 @@ class Vmstat(Benchmark[VmstatParameters]):
         values = {"context-switches": fmean(columns["cs"][1:]), "interrupts": fmean(columns["in"][1:])}
         if parameters.as_published:
             values["context-switches-as-published"] = fmean(columns["cs"])
+            values |= {metric.name: cs for metric, cs in zip(lines_metrics(parameters), columns["cs"], strict=True)}
         return values
+
+
+def lines_metrics(parameters: VmstatParameters) -> list[Metric]:
+    """A metric for each line."""
+    about = ["The first line of vmstat: the average since boot."]
+    about += [f"The sample of second {number}." for number in range(1, parameters.time + 1)]
+    return [Metric(f"context-switches-line-{number}", "1/s", "none", text) for number, text in enumerate(about, 1)]
 
 
 PLUGIN = Vmstat()

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from kduel.benchmarks import ParseError, Raw, benchmark
+from kduel.benchmarks.lmbench import chosen_tests
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.guest import programs
@@ -104,7 +105,7 @@ def test_what_lmbench_prints(category: str) -> None:
 def test_switches_are_told_apart() -> None:
     parameters = LMBENCH.read_parameters({"category": "switches", "program": "lmbench"})
     text = ""
-    for number, test in enumerate(LMBENCH.tests(parameters), 1):
+    for number, test in enumerate(chosen_tests(parameters), 1):
         processes = test.name.partition("p")[0]
         text += f'# {test.lmbench[0]}\n\n"size=16k ovr=18.88\n{processes} {number}.25\n'
     found = parse(text, "switches", "lmbench")
@@ -162,3 +163,9 @@ def test_both_programs_share_the_names_of_what_both_have() -> None:
         assert len(ours) >= 4
     with pytest.raises(InputError, match="category"):
         LMBENCH.read_parameters({})
+
+
+@pytest.mark.parametrize("category", ["rpc", "arithmetic"])
+def test_what_ours_has_not_takes_lmbench_itself(category: str) -> None:
+    with pytest.raises(InputError, match=f"category {category} is of lmbench itself"):
+        LMBENCH.read_parameters({"category": category})

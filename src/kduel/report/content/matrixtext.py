@@ -55,11 +55,9 @@ def family_parts(matrix: Matrix, family: str) -> list[str]:
     rows = [
         [visible(name, 60), *(means.get((name, count), MISSING) for count in counts)] for name in matrix.contenders
     ]
-    beside = [
-        grid(sums(matrix, family, counts, names))
-        for aspect in SUMMED
-        if len(names := matrix.of_aspect(family, aspect)) == 2
-    ]
+    summed = [names for aspect in SUMMED if len(names := matrix.of_aspect(family, aspect)) == 2]
+    shares = [[name] for name in metrics[1:] if matrix.units[family][name] == "%"]
+    beside = [grid(sums(matrix, family, counts, names)) for names in (*summed, *shares)]
     verdicts = {(column_of(j), j.place.count): j.result for j in matrix.verdicts(family, main)}
     compared = list(dict.fromkeys(column for column, _ in verdicts))
     judged = []
