@@ -1,9 +1,11 @@
-"""systemd-analyze: how long the boot took, by stage, as systemd reports it."""
+"""systemd-analyze: how long the boot took, by stage, or a user's session, as systemd reports it."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.reading import SHOWN, check_unique, find_one, read_number
@@ -20,9 +22,11 @@ BEFORE = ("firmware", "loader")
 
 
 class SystemdAnalyzeParameters(Parameters, frozen=True):
-    """The stages that the machine must have: firmware and loader only with EFI, initrd only where there is one."""
+    """The stages that the machine must have: firmware and loader only with EFI, initrd only where there is one. Of a `user`, who
+    logs in at the boot, the start of the session alone."""
 
     stages: tuple[Stage, ...] = ("kernel", "userspace")
+    user: Annotated[str, Meta(pattern=r"^([a-z_][a-z0-9_-]{0,31})?$")] = ""
 
 
 class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
@@ -34,7 +38,13 @@ class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
     label_template = "boot-time"
     duration = 10.0
 
+    def label(self, parameters: SystemdAnalyzeParameters) -> str:
+        return f"session-start-{parameters.user}" if parameters.user else super().label(parameters)
+
     def metrics(self, parameters: SystemdAnalyzeParameters) -> tuple[Metric, ...]:
+        if parameters.user:
+            about = "From the start of the user's service manager to the end of its start-up."
+            return (Metric("time", "s", "lower", about, aspect="boot-time"),)
         about = "From the kernel's start to the end of userspace; what the firmware and the loader take is left out."
         total = Metric("total", "s", "lower", "All stages, the firmware's and the loader's too.", derived=ADDED)
         return (
@@ -44,10 +54,20 @@ class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
         )
 
     def script(self, parameters: SystemdAnalyzeParameters) -> str:
+        if user := parameters.user:
+            return (
+                f'as_user() {{ runuser -u {user} -- env XDG_RUNTIME_DIR=/run/user/$(id -u {user}) timeout 120 "$@"; }}\n'
+                "as_user systemctl --user is-system-running --wait >/dev/null || true\nas_user systemd-analyze --user time\n"
+            )
         return "timeout 120 systemctl is-system-running --wait >/dev/null || true\nsystemd-analyze time\n"
 
     def parse(self, raw: Raw, parameters: SystemdAnalyzeParameters) -> dict[str, float]:
         line = find_one(r"Startup finished in ([^\n]+)", raw.stdout, "'Startup finished in ...'")
+        if parameters.user:
+            match = STAGE.fullmatch(line.strip())
+            if match is None or match[2] != "userspace":
+                raise ParseError(f"a session's start has one stage, userspace; it is {line[:60]!r}")
+            return {"time": span_seconds(match[1])}
         listed, _, told = line.removesuffix(" ").rpartition(" = ")
         if not listed:
             raise ParseError(f"systemd-analyze gives no total, as in a container: {told[:60]!r}")

@@ -36,6 +36,10 @@ FIXTURE = {
     "sys/bus/usb/devices/2-1/idVendor": "17ef",
     "sys/bus/usb/devices/2-1/idProduct": "30b4",
     "sys/bus/usb/devices/2-1/product": "USB-C Dock",
+    "proc/812/comm": "gamemoded",
+    "proc/90/comm": "ananicy-cpp",
+    "proc/91/comm": "ananicy-cpp",
+    "proc/92/comm": "not-gamemoded",
     "proc/loadavg": "0.12 0.34 0.56 1/234 5678",
     "proc/modules": "cdc_ether 24576 0 - Live 0x0\nusbnet 61440 1 cdc_ether, Live 0x0",
 }
@@ -88,6 +92,7 @@ def test_everything_is_told_as_it_is(laptop: Laptop) -> None:
         "temperatures": "54000",
         "fans.thinkpad.fan1_input": "2800",
         "load": "0.12",
+        "renicers": "ananicy-cpp,gamemoded",
         "usb": ["17ef:30b4 USB-C Dock"],
         "modules": ["cdc_ether", "usbnet"],
     }
@@ -96,8 +101,12 @@ def test_everything_is_told_as_it_is(laptop: Laptop) -> None:
 def test_what_is_not_there_is_not_told(laptop: Laptop) -> None:
     shutil.rmtree(laptop.root / "sys")
     (laptop.root / "sys").mkdir()
+    for program in (90, 91, 812):
+        shutil.rmtree(laptop.root / f"proc/{program}")
     assert laptop.run(Bands()).returncode == 0
-    assert set(read_conditions(laptop.out)) == {"load", "modules"}
+    found = read_conditions(laptop.out)
+    assert set(found) == {"load", "modules", "renicers"}
+    assert found["renicers"] == "none", "so that two runs differ where one had such a program"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ ANSWER = """\
 /proc/cpuinfo:flags\t\t: fpu vme tsc constant_tsc
 unit:laptop-mode.service
 unit:tlp.service
+unit:ananicy-cpp.service
 unit:ssh.service
 unit:fstrim.timer
 """
@@ -56,7 +57,7 @@ def test_everything_that_disturbs_is_told_with_its_remedy(tmp_path: Path, monkey
     said = "\n".join(finding.what for finding in findings)
     for what in (
         "busy (load 1.52)", "governor is powersave", "turbo is on", "SMT is on", "runs on battery", "tuned is running",
-        "laptop-mode.service is enabled", "tlp.service is enabled", "1 timer may start work in mid-trial: fstrim.timer",
+        "laptop-mode.service is enabled", "tlp.service is enabled", "ananicy-cpp.service is enabled", "1 timer may start work in mid-trial: fstrim.timer",
         "noisy neighbours: CPU steal time of 4.8 %", "throttled 17 times",
         "clock source is hpet", "(TSC) changes its rate or stops (nonstop_tsc missing)",
         "3 cores, 1 of them performance cores, 4 hardware threads: threads = [1, 3, 4] shows",

@@ -52,6 +52,8 @@ def expected(folder: str, case: str) -> dict[str, float]:
         ("will-it-scale-a.csv", "will-it-scale"),
         ("mangohud-ms-a.csv", "mangohud"),
         ("mangohud-us-b.csv", "mangohud"),
+        ("turbostat-summary-a.txt", "turbostat"),
+        ("turbostat-table-b.txt", "turbostat"),
         ("robot-mail-aim9.txt", "robot-mail"),
         ("robot-mail-netperf-raw.txt", "robot-mail"),
     ],
@@ -231,6 +233,32 @@ def test_frames_of_mangohud_in_either_unit(tmp_path: Path) -> None:
         assert found["frames/low-1%"].values[name] == [pytest.approx((1000 / times[198] + 1000 / times[199]) / 2)]
     assert "frames/low-0.1%" not in found, "two hundred frames have no slowest thousandth"
     assert environments(tmp_path / "run")["old"]["mangohud"]["kernel"] == "6.12.0"
+
+
+def test_power_over_a_session_is_the_mean_of_turbostats_intervals(tmp_path: Path) -> None:
+    """With --Summary, and with a row for each CPU, of which the first is the whole system's."""
+    found = tables(tmp_path, "turbostat-summary-a.txt", "turbostat-table-b.txt")
+    power = found["session/package-power"]
+    assert power.values == {"old": [pytest.approx((9.31 + 10.07 + 8.92) / 3)], "new": [pytest.approx(11.3)]}
+    assert (power.metric.unit, power.metric.better, power.metric.aspect) == ("W", "lower", "power")
+    assert found["session/busy"].values["new"] == [pytest.approx(10.0)]
+    assert found["session/package-temperature"].values == {"old": [55], "new": [60]}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("10.07\t5.61", "10.07"), "has 4 fields, the heading 5"),
+        (("10.07", "(none)"), "PkgWatt is '(none)', not a number"),
+        (("14.02\t2401\t56\t10.07\t5.61", "Busy%\tBzy_MHz\tPkgWatt"), "its columns are others than before"),
+        (("\n12.48\t2198\t54\t9.31\t5.02\n14.02\t2401\t56\t10.07\t5.61\n11.10\t2010\t55\t8.92\t4.77", ""),
+         "no row of the whole system"),
+    ],
+)  # fmt: skip
+def test_a_damaged_log_of_turbostat_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+    text = (FIXTURES / "turbostat-summary-a.txt").read_text()
+    assert change[0] in text
+    assert told in refused(tmp_path, text.replace(*change)).message
 
 
 def test_samples_of_frames_are_not_all_frames(tmp_path: Path) -> None:

@@ -46,6 +46,12 @@ temperature() {
     echo "${hottest:-$any}"
 }
 
+# Programs that change priorities, and governors, of others while they run; gamemoded belongs to the user's session.
+renicers() {
+    found=$(all "$P"/[0-9]*/comm | tr , '\n' | grep -xE 'gamemoded|ananicy|ananicy-cpp' | paste -sd, -)
+    echo "${found:-none}"
+}
+
 load() { read -r l _ <"$P/loadavg" 2>/dev/null && echo "$l"; }
 
 tell_conditions() {
@@ -70,6 +76,7 @@ tell_conditions() {
         [ ! -r "$f" ] || say "fans.$(first "${f%/*}/name").${f##*/}" "$(first "$f")"
     done
     say load "$(load)"
+    say renicers "$(renicers)"
     for d in "$S"/bus/usb/devices/*; do
         [ ! -r "$d/idVendor" ] || printf 'usb=%s:%s %s\n' "$(first "$d/idVendor")" "$(first "$d/idProduct")" "$(first "$d/product")"
     done

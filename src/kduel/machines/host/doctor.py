@@ -26,7 +26,16 @@ DISK_FOR_CACHE = 4 << 30
 PROGRAMS = ("qemu-system-x86_64", "mkfs.ext4", "setpriv", "zstd")
 ROOT_PROGRAMS = ("mmdebstrap", "mksquashfs", "apt-get", "dpkg-deb")
 """What fetching Debian's kernels and making a guest's root takes."""
-BUSY_SERVICES = ("apt-daily", "unattended-upgrades", "packagekit", "tracker-miner-fs", "laptop-mode", "tlp", "tuned")
+BUSY_SERVICES = (
+    "apt-daily",
+    "unattended-upgrades",
+    "packagekit",
+    "tracker-miner-fs",
+    "laptop-mode",
+    "tlp",
+    "tuned",
+    "ananicy-cpp",
+)
 
 TUNERS = (
     "laptop-mode",
@@ -37,6 +46,7 @@ TUNERS = (
     "cpupower",
     "cpufrequtils",
     "auto-cpufreq",
+    "ananicy",
 )
 """Services that set what a comparison should hold still; two of them at once fight."""
 
