@@ -16,6 +16,7 @@ PAGES = sorted(
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs/decisions").glob("*.md"),
         *(ROOT / "docs/evidence").glob("*.md"),
+        *(ROOT / "docs/studies").glob("*.md"),
     ]
 )
 FOLDERS = tuple(f"{path.name}/" for path in (ROOT / "src/kduel").iterdir() if path.is_dir() and path.name[0] != "_")

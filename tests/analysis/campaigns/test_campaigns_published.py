@@ -155,6 +155,14 @@ def test_the_claims_about_policies(tmp_path: Path) -> None:
     assert standings(judged, "exponentially") == ["not testable"]
 
 
+@pytest.mark.parametrize("name", ["generations", "footprint", "policies", "desktop"])
+@pytest.mark.parametrize("page", ["studies/published/README.md", "docs/studies/README.md"])
+def test_the_pages_count_the_standings(name: str, page: str, tmp_path: Path) -> None:
+    found = [one.standing for one in judge_study(name, tmp_path).values()]
+    counts = [len(found), *map(found.count, ("supported", "not supported", "contradicted", "not testable"))]
+    assert f"| {name} | {' | '.join(map(str, counts))} |" in (PUBLISHED.parents[1] / page).read_text("utf-8")
+
+
 STEADY = (13.703, 13.711, 13.708, 13.697, 13.701, 13.713, 13.691, 13.706, 13.702, 13.696)
 ALIKE = (13.702, 13.709, 13.712, 13.693, 13.704, 13.707, 13.695, 13.699, 13.714, 13.698)
 LARGER = (16.101, 16.093, 16.121, 16.113, 16.087, 16.104, 16.096, 16.109, 16.117, 16.091)

@@ -1,0 +1,40 @@
+"""The pages of docs/studies: their figures follow from the files beside them, and the items of their index exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from study_tables import STUDIES, pair_rows, policies_rows
+
+from kduel.judge.imported import results
+from kduel.report.plots.figures import figure_specs
+from kduel.store.imported import Source, bring_in
+
+ROOT = STUDIES.parents[1]
+PUBLISHED = ROOT / "studies" / "published"
+
+
+@pytest.mark.parametrize("name", ["generations", "footprint", "desktop"])
+def test_a_pages_figures_follow_from_its_file(name: str) -> None:
+    page = (STUDIES / f"{name}.md").read_text("utf-8")
+    told = re.findall(r"^\| [a-z0-9.-]+ \| [a-z0-9_.-]+ \| .* % \|$", page, re.MULTILINE)
+    assert len(told) >= 4
+    assert [row for row in told if row not in pair_rows(f"{name}.csv")] == []
+
+
+def test_the_policies_figures_follow_from_their_file() -> None:
+    page = (STUDIES / "policies.md").read_text("utf-8")
+    assert "\n".join(policies_rows()) in page
+
+
+@pytest.mark.slow
+def test_the_published_figures_have_the_names_of_the_index(tmp_path: Path) -> None:
+    """Figures 4 to 10 of the study of two generations."""
+    index = (STUDIES / "README.md").read_text("utf-8")
+    named = re.findall(r"^\| Fig\. .*`(values-[a-z0-9-]+)` \|$", index, re.MULTILINE)
+    bring_in([Source(PUBLISHED / "generations.csv")], tmp_path / "run")
+    drawn = {name for name, _ in figure_specs(tmp_path / "run", results(tmp_path / "run"), 241)}
+    assert len(named) == 7
+    assert {re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in drawn} >= set(named)

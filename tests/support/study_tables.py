@@ -1,0 +1,58 @@
+"""Rows of the tables in docs/studies, from the CSV files beside them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from statistics import fmean
+
+from kduel.core.format import amount, percent
+
+STUDIES = Path(__file__).parents[2] / "docs" / "studies"
+
+
+def values(name: str) -> dict[tuple[str, str, str], float]:
+    """Means by contender, benchmark and metric of a file in KDuel's own format."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    with (STUDIES / name).open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            found.setdefault((row["contender"], row["benchmark"], row["metric"]), []).append(float(row["value"]))
+    return {key: fmean(each) for key, each in found.items()}
+
+
+def pair_rows(name: str) -> list[str]:
+    """`| benchmark | metric | of each contender | change |`, each contender in the file's order, against the first."""
+    found = values(name)
+    contenders = list(dict.fromkeys(key[0] for key in found))
+    rows = []
+    for benchmark, metric in dict.fromkeys(key[1:] for key in found):
+        own = [found.get((contender, benchmark, metric)) for contender in contenders]
+        told = [amount(value) for value in own]
+        first, last = own[0], own[-1]
+        change = percent(100 * (last / first - 1)) if first and last is not None else "-"
+        rows.append(f"| {benchmark} | {metric} | {' | '.join(told)} | {change} |")
+    return rows
+
+
+def policies_rows() -> list[str]:
+    """A row for each of the 27 cells' nine families: involuntary switches and the change of wall time, counted and published."""
+    with (STUDIES / "policies.csv").open(newline="") as stream:
+        found = {
+            (row["cell"], row["policy"], row["metric"]): (float(row["exact"]), float(row["published"]))
+            for row in csv.DictReader(stream)
+        }
+    rows = []
+    for kind, word in (("cpu", "CPU"), ("io", "I/O"), ("mixed", "mixed")):
+        for count in (10, 100, 1000):
+            cell = f"{kind}-{count}"
+            switches = [
+                ", ".join(f"{found[cell, policy, 'involuntary_switches'][which]:,.0f}" for policy in ("other", "rr:50", "fifo:50"))
+                for which in (0, 1)
+            ]  # fmt: skip
+            walls = [
+                percent(100 * (found[cell, "other", "wall"][which] / found[cell, "rr:50", "wall"][which] - 1))
+                for which in (0, 1)
+            ]
+            title = f"{word}, {count}{' processes' * (cell == 'cpu-10')}"
+            rows.append(f"| {title} | {switches[0]} | {switches[1]} | {walls[0]} | {walls[1]} |")
+    return rows
