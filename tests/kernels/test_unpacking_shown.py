@@ -13,7 +13,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress, Task
 from kduel.kernels.compile import source
-from kduel.kernels.git import PLUGIN
+from kduel.kernels.git import PLUGIN, ask_git
 
 
 class Counting(Task):
@@ -76,3 +76,11 @@ def test_files_are_counted_as_they_appear(tmp_path: Path, monkeypatch: pytest.Mo
         while task.done < 3:
             pass
     assert task.done == 3
+
+
+def test_what_a_failing_git_prints_is_no_answer(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    assert subprocess.run(["git", "-C", tmp_path, "rev-parse", "nothing"], capture_output=True, check=False).stdout, (
+        "git prints the word and fails"
+    )
+    assert ask_git(tmp_path, "rev-parse", "nothing") == ""

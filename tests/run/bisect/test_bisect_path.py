@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from kduel.core.errors import InputError
 from kduel.run.bisect.git import git
+from kduel.run.bisect.history import is_ancestor
 from kduel.run.bisect.path import cost_path, path_lines
 
 
@@ -57,3 +61,12 @@ def test_a_commit_of_another_branch_is_compared_with_its_own_ancestor(tmp_path: 
     assert steps[side].since == c[0] and steps[side].change == 0
     assert steps[c[2]].since == c[0] and steps[c[2]].change == 50
     assert steps[merge].since == c[2] and steps[merge].change == 0, "the merge brings nothing of its own"
+
+
+def test_git_that_cannot_say_whether_a_commit_contains_another_is_no_answer(tmp_path: Path) -> None:
+    c = line(tmp_path, 2)
+    side = commit(tmp_path, "side", c[0])
+    assert is_ancestor(tmp_path, c[0], c[1]) and is_ancestor(tmp_path, c[1], c[1])
+    assert not is_ancestor(tmp_path, c[1], c[0]) and not is_ancestor(tmp_path, side, c[1])
+    with pytest.raises(InputError, match="git rev-list failed"):
+        is_ancestor(tmp_path, "0" * 40, c[1])

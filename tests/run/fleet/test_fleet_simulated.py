@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import simulated
@@ -13,6 +15,7 @@ from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Contender
 from kduel.fleets import FleetSettings
 from kduel.judge.evaluate import judge_run
+from kduel.run.fleet.controller import Controller
 from kduel.run.fleet.quarantine import FEWEST_PEERS, Conduct, equal_pairs, find_misbehaving
 from kduel.store.fleet_state import read_state
 from kduel.store.rundir import RunDir
@@ -273,3 +276,25 @@ def test_a_trial_that_was_damaged_on_its_way_does_not_count(tmp_path: Path):
         with pytest.raises(InputError, match="did not arrive completely: 01-value/stdout was changed"):
             run(own, tmp_path / "run", "fixed = 12")
     assert all(record.block != 2 for record in RunDir.open(tmp_path / "run").records())
+
+
+@pytest.mark.parametrize(("slow", "out"), [((12, 15, 18), []), ((9, 12, 15), []), ((3, 6, 9), ["c"])])
+def test_blocks_of_a_round_that_is_not_complete_quarantine_no_machine(slow: tuple[int, ...], out: list[str]):
+    """Three machines, three rounds; c is ahead of the others by three blocks."""
+    blocks = [(block, "abc"[(block - 1) % 3]) for block in (*range(1, 10), 12, 15, 18)]
+    records = {
+        f"{block}": SimpleNamespace(member=host, block=block, status="ok", seconds=6000.0 if block in slow else 60.0)
+        for block, host in blocks
+    }
+    taken: list[str] = []
+    controller: Any = SimpleNamespace(
+        lock=SimpleNamespace(hosts=["a", "b", "c"]),
+        state=SimpleNamespace(out={}),
+        complete_rounds=lambda: 3,
+        records=SimpleNamespace(by_id=records),
+        decision=SimpleNamespace(samples=lambda _: []),
+        twins=[],
+        take_out=lambda name, _: taken.append(name),
+    )
+    Controller.quarantine(controller)
+    assert taken == out

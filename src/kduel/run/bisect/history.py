@@ -107,7 +107,7 @@ def read_history(
             f"{good} and {bad} are the same commit, {old[:12]}", "Give two commits with some between them."
         )
     shallow = git(tree, "rev-parse", "--is-shallow-repository") == "true"
-    if not _is_ancestor(tree, old, new):
+    if not is_ancestor(tree, old, new):
         raise _unrelated_error(tree, good, bad, old, new, shallow=shallow)
     words = ["rev-list", "--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else [])]
     parents: dict[str, Sequence[str]] = {}
@@ -128,12 +128,13 @@ def read_history(
     return History(old, new, parents)
 
 
-def _is_ancestor(tree: Path, old: str, new: str) -> bool:
+def is_ancestor(tree: Path, old: str, new: str) -> bool:
+    """True if `old` is an ancestor of `new`, or the same commit. Raises where git cannot say."""
     return git(tree, "rev-list", "--max-count=1", old, f"^{new}") == ""
 
 
 def _unrelated_error(tree: Path, good: str, bad: str, old: str, new: str, *, shallow: bool) -> InputError:
-    if _is_ancestor(tree, new, old):
+    if is_ancestor(tree, new, old):
         return InputError(
             f"{bad} is older than {good}: the ends are swapped",
             f"Give the older commit first: {shlex.join(['kduel', 'bisect', bad, good])}. A change for the better is found as well.",

@@ -6,7 +6,6 @@ was found, other commits between them changed the cost, too: they are told with 
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from kduel.core.format import with_sign
 from kduel.run.bisect.git import git
+from kduel.run.bisect.history import is_ancestor
 
 SHORT = 12
 
@@ -46,12 +46,6 @@ def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> l
             PathStep(commit=commit, value=values[commit], since=since, change=values[commit] - values[since])
         )
     return steps
-
-
-def is_ancestor(tree: Path, one: str, other: str) -> bool:
-    """True if `one` is an ancestor of `other`."""
-    words = ["git", "-C", str(tree), "merge-base", "--is-ancestor", one, other]
-    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def order_commits(tree: Path, good: str, bad: str, commits: Iterable[str]) -> list[str]:
