@@ -86,6 +86,7 @@ def test(
         "status": status(metric),
         "comment": visible(
             (f"{effect}: " if effect else f"{metric.contender} against {metric.baseline}: ")
+            + ("" if metric.role == "primary" else f"{metric.role}: ")
             + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}")
             + (f" ({metric.withheld})" if metric.withheld and not metric.by_harness else ""),
             1000,
@@ -129,11 +130,11 @@ def test(
 
 def status(metric: MetricResult) -> Status:
     """FAIL: surely slower or more, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure,
-    or nothing follows as the benchmark sets the value or machines contradict each other. MISS: no
+    or it is a hint, or nothing follows as the benchmark sets the value or machines contradict each other. MISS: no
     value, so that nothing is known."""
     if not metric.n:
         return "MISS"
-    if not metric.claimed:
+    if not metric.claimed or metric.role != "primary":
         return "DONE"
     if metric.verdict in ("slower", "more") and not metric.below_delta:
         return "FAIL"

@@ -1,0 +1,45 @@
+"""A run without a primary metric hints, and fails nobody's build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kduel.core.results import Results
+from kduel.judge.evaluate import judge_run
+from kduel.report import report_format
+from kduel.store.imported import Source, bring_in
+
+
+@pytest.fixture
+def hints(tmp_path: Path) -> Results:
+    """An import whose only metric, twenty per cent slower, is exploratory."""
+    rows = [
+        f"{contender},{trial},build,time,s,lower,{value + trial / 100},exploratory\n"
+        for contender, value in (("old", 10), ("new", 12))
+        for trial in range(1, 11)
+    ]
+    file = tmp_path / "values.csv"
+    file.write_text("contender,trial,benchmark,metric,unit,better,value,role\n" + "".join(rows))
+    bring_in([Source(file)], tmp_path / "run")
+    return judge_run(tmp_path / "run")
+
+
+def test_the_headline_says_that_it_is_a_hint(hints: Results) -> None:
+    assert [one.text for one in hints.headlines] == ["new is slower than old (a hint: no metric is primary)"]
+
+
+def test_the_badge_says_that_it_is_a_hint(hints: Results) -> None:
+    assert "hint: slower in 1 of 1</text>" in report_format("badge").render(hints)
+
+
+def test_no_test_of_junit_fails_by_a_hint(hints: Results) -> None:
+    text = report_format("junit").render(hints)
+    assert 'failures="0" skipped="1"' in text and 'message="exploratory: slower' in text
+
+
+def test_no_test_of_kernelci_fails_by_a_hint(hints: Results) -> None:
+    (test,) = msgspec.json.decode(report_format("kcidb").render(hints))["tests"]
+    assert test["status"] == "DONE" and "exploratory: slower" in test["comment"]
