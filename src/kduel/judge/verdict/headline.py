@@ -84,7 +84,7 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
         each=repeated_unit(results),
     )
-    hint = "" if primary or not any(m.claimed for m in mine) else " (a hint: no metric is primary)"
+    hint = "" if primary or not any(m.claimed for m in mine) else " (a hint)"
     return said + hint + not_judged(primary or mine) + disagreement(primary or mine, kind)
 
 

@@ -14,8 +14,8 @@ from kduel.core.progress import Progress, UniqueMessages
 from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
 from kduel.run.bisect.git import commit_subject, git
-from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 from kduel.run.bisect.history import is_ancestor
+from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 from kduel.run.bisect.path import PathStep, cost_path, order_commits
 from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import CountedTrial, count_arm, exact_machine, explain_step, is_boot, step_index

@@ -29,8 +29,8 @@ def unreliable(case: Case) -> Iterator[str]:
         return
     certain = "Its direction is shown, its size is not" if not low <= 0 <= high else "Not even its direction is shown"
     yield (
-        f"The interval, {percent(low)} to {percent(high)}, is wider than the effect, {percent(effect)}. {certain}: keep "
-        "this figure out of headlines, or measure more blocks."
+        f"The interval, {percent(low)} to {percent(high)}, is wider than the effect, {percent(effect)}. {certain}: "
+        "quote it with the interval only, or measure more trials."
     )
 
 
