@@ -205,3 +205,28 @@ def test_an_hour_of_progress_before_the_result_of_pgbench(tmp_path: Path) -> Non
     result = plain[plain.index("transaction type") :]
     _, found = pair(tmp_path, f"pgbench (15.4)\nstarting vacuum...end.\n{progress}{result}", result)
     assert found and all(table.values["old"] == table.values["new"] for table in found.values())
+
+
+def test_a_system_whose_first_test_failed_stays_the_baseline(tmp_path: Path) -> None:
+    entry = "<Entry><Identifier>{}</Identifier><Value>{}</Value><RawString>{}</RawString></Entry>"
+    result = (
+        "<Result><Identifier>pts/x-1.0.0</Identifier><Description>{}</Description><Scale>s</Scale>"
+        "<Proportion>LIB</Proportion><DisplayFormat>BAR_GRAPH</DisplayFormat><Data>{}</Data></Result>"
+    )
+    failed, good = entry.format("6.1", "", ""), entry.format("6.1", 2, "1:3")
+    new = entry.format("6.12", 2, "2:2")
+    file = tmp_path / "composite.xml"
+    results = result.format("first", failed + new) + result.format("second", good + new)
+    file.write_text(f"<PhoronixTestSuite>{results}</PhoronixTestSuite>")
+    bring_in([Source(file)], tmp_path / "run")
+    assert [table.contenders for table in read(tmp_path / "run")] == [["6.1", "6.12"]]
+
+
+def test_a_command_that_failed_is_left_out_and_told(tmp_path: Path) -> None:
+    text = (
+        '{{"results": [{{"command": "a", "times": [1, 1], "exit_codes": [0, {}]}}, '
+        '{{"command": "b", "times": [2, 2], "exit_codes": [0, 0]}}]}}\n'
+    )
+    record, found = pair(tmp_path, text.format(1), text.format(0))
+    assert {*found} == {"b/wall_time"}
+    assert any("command 'a': run 2 ended with status 1" in reason for reason in record.skipped)

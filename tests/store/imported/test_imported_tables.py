@@ -140,3 +140,8 @@ def test_text_in_a_column_of_names_has_a_remedy(tmp_path: Path) -> None:
 def test_a_line_of_a_shell_is_no_heading(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in no format that KDuel knows"):
         imported(tmp_path, "[root@host ~]# cat results, all\nfoo, bar\n")
+
+
+def test_a_contender_without_a_first_value_stays_the_baseline(tmp_path: Path) -> None:
+    _, (table,) = imported(tmp_path, "trial,old,new\n1,,11\n2,10,12\n")
+    assert table.contenders == ["old", "new"] and table.values == {"old": [None, 10.0], "new": [11.0, 12.0]}

@@ -67,13 +67,14 @@ class Hyperfine(ForeignFormat):
                     f"{location_text(path, place)} has no times of its runs",
                     "Export with --export-json, not as a summary.",
                 )
-            for run, status in enumerate(result.exit_codes, 1):
-                if status != 0:
-                    ended = "was killed by a signal" if status is None else f"ended with status {status}"
+            if failed := failure_of(result):
+                if contender is None or all(map(failure_of, results)):
                     raise InputError(
-                        f"{location_text(path, place)}: run {run} {ended}, so its time measures nothing",
+                        f"{location_text(path, place)}: {failed}, so its time measures nothing",
                         "Correct the command and measure again, without --ignore-failure.",
                     )
+                skipped.append(f"{location_text(path, place)}: {failed}, so its time measures nothing.")
+                continue
             name = result.command
             if commands.count(name) > 1 and not result.parameters:
                 raise InputError(
@@ -100,6 +101,14 @@ class Hyperfine(ForeignFormat):
                     "max",
                     least=0.0,
                 )
+
+
+def failure_of(result: HyperfineResult) -> str:
+    """The first run that failed, and how; empty where none did."""
+    for run, status in enumerate(result.exit_codes, 1):
+        if status != 0:
+            return f"run {run} {'was killed by a signal' if status is None else f'ended with status {status}'}"
+    return ""
 
 
 PLUGIN = Hyperfine()

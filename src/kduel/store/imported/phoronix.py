@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -73,6 +73,9 @@ class Phoronix(ForeignFormat):
                         place,
                     )
 
+    def order(self, path: Path, contender: str | None) -> Sequence[str]:
+        return [*systems_of(read_xml(path))] if contender is None else ()
+
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         root = read_xml(path)
         names = rename_system(path, root, contender)
@@ -86,9 +89,14 @@ class Phoronix(ForeignFormat):
         }
 
 
+def systems_of(root: Element) -> dict[str, None]:
+    """The systems that the results are of."""
+    return dict.fromkeys(child_text(entry, "Identifier") for entry in root.findall("Result/Data/Entry"))
+
+
 def rename_system(path: Path, root: Element, contender: str | None) -> dict[str, str]:
     """The user's name for the file's system. Raises InputError where it holds several and one name was given."""
-    systems = dict.fromkeys(child_text(entry, "Identifier") for entry in root.findall("Result/Data/Entry"))
+    systems = systems_of(root)
     if contender is None:
         return {}
     if len(systems) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -62,6 +62,13 @@ class Wide(ForeignFormat):
         if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
             return False
         return len(columns) >= (1 if alone else 2)
+
+    def order(self, path: Path, contender: str | None) -> Sequence[str]:
+        _, header = next(records(path, "Its first line names the columns."))
+        names = read_header(location_text(path, 1), header, contender is not None)
+        return (
+            [] if contender or "contender" in names else [name for name in names if name not in (*TRIALS, *IDENTITY)]
+        )
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         table = records(path, "Its first line names the columns.")

@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -96,6 +96,11 @@ class ForeignFormat(ABC):
         What a file holds besides values that can be compared is reported in `skipped`, one sentence each.
         Raises InputError naming file, place and remedy.
         """
+
+    def order(self, path: Path, contender: str | None) -> Sequence[str]:
+        """The contenders in the order in which the file names them, whichever has the first value; empty where it is that of
+        the values."""
+        return ()
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         """The file's facts about the machines, by contender, in the shape of a trial's environment.json."""

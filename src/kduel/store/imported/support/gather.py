@@ -44,6 +44,8 @@ class Gathering:
         """Names by their normal form."""
         self.contenders: dict[str, str] = {}
         """With the place where each was first met."""
+        self.order: list[str] = []
+        """Names of contenders in the order of files that state one."""
         self.trials: set[int] = set()
         self.numbered: dict[str, set[int]] = {}
         """By contender, the trials that its files number themselves."""
@@ -184,7 +186,8 @@ class Gathering:
         for key, found in self.found.items():
             if key not in compared and (not compared or any(name in names_of(*key) for name in primary)):
                 raise InputError(
-                    self.lacking_text(key, found), "Add the values of the other contenders, or remove this metric."
+                    self.lacking_text(key, found),
+                    "Add the values of the other contenders under the same name, or remove this metric.",
                 )
         carried_out = {name: self.carried_out(name) for name in names}
         unknown_trials = {name: [block not in carried_out[name] for block in blocks] for name in names}
@@ -229,7 +232,7 @@ class Gathering:
 
     def order_contenders(self, baseline: str | None) -> list[str]:
         """The contenders, the baseline first. Raises InputError where there are fewer than two."""
-        names = list(self.contenders)
+        names = [name for name in dict.fromkeys((*self.order, *self.contenders)) if name in self.contenders]
         if len(names) < 2:
             raise InputError(
                 f"there is only one contender, {names[0]!r}: nothing to compare it with",

@@ -184,7 +184,9 @@ def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignForm
     for stored, chosen in zip(files, formats, strict=True):
         path = run / stored.stored
         benchmark = "table" if alone and len(stems) > 1 else file_stem(path)
+        gathering.order += chosen.order(path, stored.contender)
         gathering.add(path, chosen.rows(path, stored.contender, skipped), chosen.calls, benchmark)
+        gathering.order += gathering.contenders
     return gathering
 
 
