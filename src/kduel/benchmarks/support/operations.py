@@ -68,25 +68,37 @@ ABOUT = {
     "netfilter-100": "a datagram to oneself through 100 rules of nftables",
     "module-load": "load a small module without its signature",
     "mmap-touch": "mmap, first write and munmap of a page",
+    "access": "access of a file",
+    "fstatat-empty": "fstatat of an open file by an empty path",
+    "statx-empty": "statx of an open file by an empty path",
+    "getrandom": "16 random bytes by the system call",
+    "exec-missing": "exec of a file that is missing",
+    "mprotect-100": "100 touched pages read-only and writable again",
+    "fork-100": "fork, exit, wait with 100 mappings more",
+    "fork-400": "fork, exit, wait with 400 mappings more",
+    "switch-8-rseq": "a hop in a ring of 8 processes that have registered rseq",
 }
 """In the program's own order, which is the numbering of regions in the counting plug-in (from 1), and in its words."""
 OPERATIONS = tuple(ABOUT)
+ASKED_FOR = OPERATIONS[OPERATIONS.index("access") :]
+"""Those that no suite counts, and no published atlas has: they are counted where a study or a command names them."""
 
 GROUPS = {
     "system calls and files": (
         "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100", "poll-10",
         "poll-100", "epoll-10", "epoll-100", "dup", "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile",
         "splice", "inotify", "rename", "readdir-100", "pipe-create", "seccomp", "io-uring", "tmpfs-create", "tmpfs-fsync",
-        "ext4-create", "ext4-fsync",
+        "ext4-create", "ext4-fsync", "access", "fstatat-empty", "statx-empty", "getrandom",
     ),
     "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
     "scheduling and communication": (
         "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-        "futex-wake", "sched-yield", "socketpair",
+        "futex-wake", "sched-yield", "socketpair", "switch-8-rseq",
     ),
     "network": ("tcp", "udp", "tcp-connect", "netfilter-100"),
-    "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace", "cgroup-attach", "module-load"),
-    "memory": ("mmap", "mmap-touch", "fault-anonymous", "fault-file", "brk", "mprotect"),
+    "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace", "cgroup-attach", "module-load", "exec-missing",
+                  "fork-100", "fork-400"),
+    "memory": ("mmap", "mmap-touch", "fault-anonymous", "fault-file", "brk", "mprotect", "mprotect-100"),
 }  # fmt: skip
 """The operations by subsystem, for reports."""
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}

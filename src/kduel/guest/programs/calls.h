@@ -117,6 +117,29 @@ static void protect_page(void) {
     need(mprotect(one_page, PAGE_MAX, PROT_READ | PROT_WRITE), "mprotect");
 }
 
+/* Many touched pages, and many mappings */
+
+static long page_count;
+
+static void open_pages(long argument) {
+    page_count = argument * sysconf(_SC_PAGESIZE);
+    one_page = mmap(NULL, (size_t)page_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (one_page == MAP_FAILED) die("mmap");
+    madvise(one_page, (size_t)page_count, MADV_NOHUGEPAGE);
+    memset(one_page, 1, (size_t)page_count);
+}
+static void protect_pages(void) {
+    need(mprotect(one_page, (size_t)page_count, PROT_READ), "mprotect");
+    need(mprotect(one_page, (size_t)page_count, PROT_READ | PROT_WRITE), "mprotect");
+}
+/* Untouched, each second one without access: neighbours do not merge. */
+static void open_mappings(long argument) {
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    char *area = mmap(NULL, size * (size_t)argument, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED) die("mmap");
+    for (long i = 1; i < argument; i += 2) need(mprotect(area + size * (size_t)i, size, PROT_NONE), "mprotect");
+}
+
 /* Descriptors and files: a file of 4 KiB in the cache, or in memory */
 
 enum { CHUNK = 4096, ENTRIES = 100 };
@@ -178,6 +201,27 @@ static void watched_write(void) {
     if (pwrite(file_fd, "", 1, 0) != 1) die("pwrite");
     if (read(watch_fd, event, sizeof event) <= 0) die("inotify");
 }
+static void access_it(void) { need(access(file_name, R_OK), "access"); }
+static void stat_empty(void) {
+    static char found[512]; /* not the C library's call, which makes another one of it */
+#ifdef SYS_newfstatat
+    need(syscall(SYS_newfstatat, file_fd, "", found, AT_EMPTY_PATH), "newfstatat");
+#else
+    need(syscall(SYS_fstatat64, file_fd, "", found, AT_EMPTY_PATH), "fstatat64");
+#endif
+}
+static void statx_empty(void) {
+    static char found[512];
+    need(syscall(SYS_statx, file_fd, "", AT_EMPTY_PATH, 0x7ff /* all that stat has */, found), "statx");
+}
+static void random_bytes(void) {
+    char bytes[16];
+    if (syscall(SYS_getrandom, bytes, sizeof bytes, 0) != sizeof bytes) die("getrandom");
+}
+static void exec_missing(void) {
+    execv("/kbench.missing", (char *[]){"missing", NULL});
+    if (errno != ENOENT) die("execv");
+}
 static void rename_back(void) {
     need(rename(file_name, other_name), "rename");
     need(rename(other_name, file_name), "rename");
@@ -234,6 +278,15 @@ static void connect_close(void) {
     int far = (int)need(accept(tcp_listener, NULL, NULL), "accept");
     need(setsockopt(near, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), "SO_LINGER");
     close(near), close(far);
+}
+
+/* A ring of tasks that have registered restartable sequences, as the C library of GNU does for all */
+static void open_rseq_ring(long argument) {
+    static struct {
+        uint32_t words[8];
+    } __attribute__((aligned(32))) area;
+    need(syscall(SYS_rseq, &area, sizeof area, 0, 0x53053053), "rseq");
+    open_ring(argument);
 }
 static void yield_alone(void) { sched_yield(); }
 static void wake_nobody(void) { need(syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0), "futex"); }

@@ -105,6 +105,18 @@ static const struct operation operations[] = {
     {"module-load", "load a small module without its signature", .open = open_module, .run = load_small, .close = close_module,
      .rewind = unload_small, .batch = 1, .count = 40},
     {"mmap-touch", "mmap, first write and munmap of a page", .open = open_page_map, .run = map_touch},
+    {"access", "access of a file", .open = open_file, .run = access_it, .close = close_file},
+    {"fstatat-empty", "fstatat of an open file by an empty path", .open = open_file, .run = stat_empty, .close = close_file},
+    {"statx-empty", "statx of an open file by an empty path", .open = open_file, .run = statx_empty, .close = close_file},
+    {"getrandom", "16 random bytes by the system call", .run = random_bytes},
+    {"exec-missing", "exec of a file that is missing", .run = exec_missing},
+    {"mprotect-100", "100 touched pages read-only and writable again", .open = open_pages, .run = protect_pages, .argument = 100, .count = 200},
+    {"fork-100", "fork, exit, wait with 100 mappings more", .open = open_mappings, .run = fork_exit, .argument = 100, .wakes = NEW_TASKS,
+     .count = 40},
+    {"fork-400", "fork, exit, wait with 400 mappings more", .open = open_mappings, .run = fork_exit, .argument = 400, .wakes = NEW_TASKS,
+     .count = 20},
+    {"switch-8-rseq", "a hop in a ring of 8 processes that have registered rseq", .open = open_rseq_ring, .run = ring_round, .close = close_pair,
+     .argument = 8L << 16, .hops = 8, .wakes = PROCESSES, .count = 200},
 };
 
 #endif
