@@ -145,3 +145,18 @@ def test_a_line_of_a_shell_is_no_heading(tmp_path: Path) -> None:
 def test_a_contender_without_a_first_value_stays_the_baseline(tmp_path: Path) -> None:
     _, (table,) = imported(tmp_path, "trial,old,new\n1,,11\n2,10,12\n")
     assert table.contenders == ["old", "new"] and table.values == {"old": [None, 10.0], "new": [11.0, 12.0]}
+
+
+@pytest.mark.parametrize(
+    ("heading", "first"), [("timestamp", "1700000000"), ("Date", "2026-01-01"), ("epoch_s", "1.7e9")]
+)
+def test_a_date_beside_numbered_trials_is_no_metric(heading: str, first: str, tmp_path: Path) -> None:
+    rows = f"old,1,{first},10\nnew,1,{first},11\n"
+    record, found = imported(tmp_path, f"contender,trial,{heading},latency [ms: lower]\n{rows}")
+    assert [table.key for table in found] == ["table/latency"]
+    assert any(f"the column {heading!r}" in reason for reason in record.skipped)
+
+
+def test_a_duration_beside_numbered_trials_is_a_metric(tmp_path: Path) -> None:
+    _, found = imported(tmp_path, "contender,trial,time,elapsed\nold,1,3,4\nnew,1,3,5\n")
+    assert [table.key for table in found] == ["table/time", "table/elapsed"]

@@ -11,6 +11,7 @@ from kduel.core.errors import InputError
 from kduel.core.text import plural
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
 from kduel.store.imported.support.headings import (
+    DATES,
     IDENTITY,
     MOMENTS,
     TRIAL,
@@ -86,6 +87,7 @@ class Wide(ForeignFormat):
             check_by_metric(where, names)
         else:
             check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
+        dates = [name for name in own if by_metric and numbering and "[" not in name and DATES & words_of(name)]
         moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
         series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
         counters: dict[tuple[str, ...], Iterator[int]] = {}
@@ -108,7 +110,7 @@ class Wide(ForeignFormat):
                         "hackbench-4t.",
                     )
             for name in own:
-                if name in about or not facts[name]:
+                if name in about or name in dates or not facts[name]:
                     continue
                 if facts[name].casefold() in NO_VALUE:
                     without += 1
@@ -119,7 +121,7 @@ class Wide(ForeignFormat):
                     raise InputError(
                         f"{location_text(path, line)}: the column {name[:60]!r} is {facts[name][:60]!r}, not a number",
                         "Leave a cell without a value empty. Call the column with the names of the contenders 'contender', "
-                        "that of the benchmarks 'benchmark'.",
+                        "that of the benchmarks 'benchmark', and leave others out.",
                     )
                 value = number(path, line, facts[name], f"the column {name[:60]!r}")
                 series.get(name, []).append(value)
@@ -157,7 +159,7 @@ class Wide(ForeignFormat):
         for name, values in series.items():
             if len(values) > 2 and all(one < other for one, other in pairwise(values)):
                 raise series_error(path, name)
-        skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in about]
+        skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in (*about, *dates)]
         if without:
             skipped.append(
                 f"{path.name}: {plural(without, 'cell')} that {'say' if without > 1 else 'says'} NA or NaN."

@@ -16,6 +16,8 @@ KERNELS = {"kernel", "kernelversion", "release", "version", "uname"}
 """Words in the heading of a column that names the contender."""
 MOMENTS = {"time", "timestamp", "date", "datetime", "epoch", "uptime", "elapsed"}
 """Words in the heading of a moment: lines that differ in it are samples of one series, and no trials."""
+DATES = {"timestamp", "date", "datetime", "epoch"}
+"""Those that are never a duration."""
 PARAMETERS = {
     "threads", "nthreads", "task", "tasks", "groups", "jobs", "numjobs", "clients", "connections", "concurrency", "workers",
     "cores", "cpus", "ncpus", "nproc", "iodepth", "depth", "blocksize", "bs",
