@@ -62,12 +62,9 @@ def find_renamed(one: Profile, other: Profile) -> dict[str, str]:
     """The baseline's name to the contender's, of functions that were executed and that only one kernel has; none where two
     would do."""
     before, after = Calls.from_stacks(one.stacks), Calls.from_stacks(other.stacks)
-    gone = {
-        name for name in before.callers if name not in other.known | after.callers.keys() and not name.startswith("(")
-    }
-    new = {
-        name for name in after.callers if name not in one.known | before.callers.keys() and not name.startswith("(")
-    }
+    here, there = one.known | before.callers.keys(), other.known | after.callers.keys()
+    gone = {name for name in before.callers if name not in there and not name.startswith("(")}
+    new = {name for name in after.callers if name not in here and not name.startswith("(")}
     known: dict[str, str] = {}
     # A caller may have another name, too: each round translates what the one before found.
     while found := _pair(before, after, gone - known.keys(), new - set(known.values()), known):

@@ -1,0 +1,416 @@
+"""Published changes of the kernel held against exact counts: which does KDuel find, and where does it say that they lie?
+
+    python perf/known_changes.py [--write] [--twice] [--names] [--conditions K] [--only TEXT]...
+
+Counts what studies/known-changes.toml lists between Debian's cloud kernels: one boot of each kernel for all operations, with
+the functions. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
+two boots a row at least. --twice boots each kernel a second time, past the cache, and compares byte by byte. --only takes rows whose title
+contains TEXT. --write replaces the tables in docs/evidence/known-changes.md. What is in the cache takes seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import msgspec
+from atlas_tables import values
+from exact_robustness import verdict
+from msgspec import Struct, field
+from verdict_calibration import table, write
+
+from kduel.core.cache import Cache
+from kduel.core.format import with_sign
+from kduel.core.metric_results import SHARED
+from kduel.core.progress import Progress
+from kduel.core.results import Results
+from kduel.explain.compare import Explanation, explain_difference
+from kduel.explain.cost import LINES
+from kduel.explain.profile import Profile, profile
+from kduel.explain.sharing.compare import SharingExplanation
+from kduel.guest import boots
+from kduel.judge.published import read_results
+from kduel.machines import Arm
+from kduel.run.exact.measure import (
+    CountedTrial,
+    cost_rows,
+    count_arm,
+    count_arms,
+    exact_machine,
+    explain_step,
+    script_of_all_steps,
+)
+from kduel.run.exact.sharing import explain_sharing, sharing_study
+from kduel.run.exact.subject import KBENCH, STUDY, Subject, operation_study
+from kduel.run.prepare import Ready, make_ready
+from kduel.study.contenders import contender_tables
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "studies/known-changes.toml"
+ATLAS = ROOT / "docs/atlas.json.xz"
+DOCUMENT = ROOT / "docs/evidence/known-changes.md"
+SEED = 1
+"""Of the conditions, as in the exact suites."""
+LARGEST = 2
+"""Other functions of a bracket that are named."""
+NOTABLE = 0.1
+"""Share of the whole difference from which another function is named."""
+
+FOUND, PLACE, DIRECTION, UNSEEN = "found and attributed", "attributed, sum differs", "direction only", "not visible"
+UNSAID = "attributed, no sign published"
+SILENT, LOUD = "control, silent", "control, not silent"
+UNCOUNTED = {"touched": "not counted", "time": "time only", "build": "needs a build", "operation": "no operation"}
+ORDER = (FOUND, UNSAID, PLACE, DIRECTION, UNSEEN, SILENT, LOUD, *UNCOUNTED.values())
+
+
+class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the data, which says what each key means."""
+
+    commit: str
+    title: str
+    release: str
+    published: str
+    source: str
+    way: Literal["count", "shared", "touched", "time", "build", "operation"] = "count"
+    bracket: tuple[str, str] = ("", "")
+    operation: str = ""
+    sign: Literal["fewer", "more", ""] = ""
+    control: bool = False
+    place: list[str] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def kernels(self) -> tuple[str, str]:
+        """Names of both kernels, as `kduel run` takes them."""
+        older, newer = self.bracket
+        return kernel_of(older), kernel_of(newer)
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """What was counted for a row."""
+
+    figures: str
+    """Both kernels' figure."""
+    word: str
+    """fewer, more, same or depends."""
+    places: dict[str, bool]
+    """By place, with its figures: whether it is as published."""
+    rest: str = ""
+    """The largest other differences of the bracket."""
+
+
+def kernel_of(series: str) -> str:
+    """Debian's cloud kernel of a series."""
+    return f"debian:{series}-cloud"
+
+
+def read_changes() -> list[Change]:
+    """The rows of the data."""
+    return msgspec.convert(tomllib.loads(DATA.read_text("utf-8"))["change"], list[Change])
+
+
+def result_of(change: Change, counted: Counted | None) -> str:
+    """What a row comes to."""
+    if counted is None:
+        return UNCOUNTED[change.way]
+    if change.control:
+        return LOUD if counted.word == change.sign else SILENT
+    placed = bool(counted.places) and all(counted.places.values())
+    if counted.word == change.sign:
+        return FOUND if placed else DIRECTION
+    if placed:
+        return PLACE if change.sign else UNSAID
+    return UNSEEN
+
+
+def sign_of(place: str, difference: float) -> bool:
+    """True if a difference has the sign that a place begins with."""
+    return difference > 0 if place[0] == "+" else difference < 0
+
+
+def by_function(found: Explanation) -> dict[str, float]:
+    """Instructions per operation that a function has more, by the name that each kernel gives it."""
+    differences: Counter[str] = Counter()
+    for row in found.rows:
+        differences[plain(row.was or row.function)] -= row.baseline
+        differences[plain(row.function)] += row.contender
+    return {name: count / found.operations for name, count in differences.items()}
+
+
+def plain(function: str) -> str:
+    """A function's name without its module, and without what a compiler appends to parts of it."""
+    name = function.partition(" [")[0]
+    return name if name.startswith("(") else name.partition(".")[0]
+
+
+def counted_operation(
+    change: Change, found: Explanation, before: Mapping[str, float], after: Mapping[str, float]
+) -> Counted:
+    """A row of instructions: medians by condition, and the functions."""
+    differences = by_function(found)
+    moved = {plain(one.function): f"from {one.baseline_from} to {one.contender_from}" for one in found.moved}
+    places = {}
+    for place in change.place:
+        name = place[1:]
+        if place[0] == ">":
+            places[f"`{name}` {moved.get(name, 'not moved')}"] = name in moved
+        else:
+            places[f"`{name}` {spell(differences.get(name, 0))}"] = sign_of(place, differences.get(name, 0))
+    named = {place[1:] for place in change.place}
+    total = sum(differences.values())
+    others = sorted((name for name in differences if name not in named), key=lambda name: -abs(differences[name]))
+    rest = [
+        f"`{name}` {spell(differences[name])}"
+        for name in others[:LARGEST]
+        if abs(differences[name]) >= NOTABLE * abs(total)
+    ]
+    plain_condition = next(iter(before))
+    return Counted(
+        figures=f"{before[plain_condition]:,.0f} > {after[plain_condition]:,.0f}",
+        word=verdict(dict(before), dict(after)),
+        places=places,
+        rest=", ".join([*rest, f"mean {spell(total)}"]),
+    )
+
+
+def spell(value: float) -> str:
+    """A difference, in whole numbers where it is large."""
+    return with_sign(value, ",.0f" if abs(value) >= 10 else ".2g") if value else "0"
+
+
+def counted_lines(change: Change, found: SharingExplanation) -> Counted:
+    """A row of shared lines: the steady ones, and the lines by name."""
+    before, after = (kernel.median for kernel in found.kernels)
+    places = {}
+    for place in change.place:
+        rows = [row for row in found.rows if place[1:] in row.name]
+        kinds = ("gone", "fewer") if place[0] == "-" else ("new", "more")
+        told = (
+            ", ".join(f"`{row.name}` {row.times[0]:.2g} > {row.times[-1]:.2g}" for row in rows)
+            or f"`{place[1:]}` in no line"
+        )
+        places[told] = any(row.change in kinds for row in rows)
+    rest = [f"`{row.name}` {row.times[0]:.2g} > {row.times[-1]:.2g}" for row in found.rows if row.change != "kept"]
+    means = " > ".join(f"{kernel.mean:.2f}" for kernel in found.kernels)
+    word = "fewer" if after < before else "more" if after > before else "same"
+    return Counted(
+        figures=f"{before:g} > {after:g} lines (mean {means})",
+        word=word,
+        places=places,
+        rest=", ".join(rest[:LARGEST]),
+    )
+
+
+def counting_study(operations: Iterable[str], series: Iterable[str], conditions: int, cache: Cache) -> Ready:
+    """All operations in all kernels, one boot each."""
+    names = ", ".join(f'"{name}"' for name in dict.fromkeys(operations))
+    text = STUDY + KBENCH.format(operation=f"[{names}]") + f"conditions = {conditions}\n"
+    text += contender_tables([kernel_of(one) for one in series], False)
+    return make_ready(
+        assemble(parse_study(text, "known-changes"), text, "known-changes"), cache=cache, progress=Progress()
+    )
+
+
+def medians(arm: CountedTrial, index: int, label: str) -> dict[str, float]:
+    """The median of an operation under each condition."""
+    return {str(line.condition or ""): line.median for line in arm.lines(index, label) if not line.situation}
+
+
+def count_operations(changes: list[Change], cache: Cache, conditions: int, twice: bool) -> dict[int, Counted]:
+    """Rows of instructions, by their place in `changes`."""
+    chosen = [(number, change) for number, change in enumerate(changes) if change.way == "count"]
+    if not chosen:
+        return {}
+    series = sorted(
+        {one for _, change in chosen for one in change.bracket},
+        key=lambda one: [int(part) for part in one.split(".")],
+    )
+    ready = counting_study((change.operation for _, change in chosen), series, conditions, cache)
+    machine, labels = exact_machine(ready), [step.label for step in ready.study.steps]
+
+    def count(arm: Arm) -> CountedTrial:
+        found = count_arm(machine, arm, script_of_all_steps(ready, arm, SEED), cache=cache)
+        if twice:
+            check_again(found, ready, arm)
+        say(f"{arm.contender.name} is counted")
+        return found
+
+    with boots.pool(min(2, machine.parallel)) as threads:
+        trials = dict(zip(series, threads.map(count, ready.arms), strict=True))
+    found = {}
+    for number, change in chosen:
+        index = labels.index(change.operation)
+        both = [trials[one] for one in change.bracket]
+        before, after = (medians(trial, index, change.operation) for trial in both)
+        found[number] = counted_operation(change, explain(both, index, change.operation), before, after)
+    return found
+
+
+PROFILES: dict[tuple[str, str], tuple[Profile, int]] = {}
+
+
+def explain(both: list[CountedTrial], index: int, label: str) -> Explanation:
+    """The functions of an operation in two kernels, all conditions together; each kernel's are read once."""
+    for arm in both:
+        if (arm.name, label) not in PROFILES:
+            line = arm.step(index, label)
+            PROFILES[arm.name, label] = profile(arm.dump, arm.symbols, line.region), line.hops
+    (one, hops), (other, _) = (PROFILES[arm.name, label] for arm in both)
+    found = explain_difference(label, (both[0].name, both[1].name), (one, other))
+    found.operations *= hops
+    return found
+
+
+def check_again(first: CountedTrial, ready: Ready, arm: Arm) -> None:
+    """Count a kernel again, past the cache. Ends the program where a byte differs."""
+    with tempfile.TemporaryDirectory() as place:
+        script = script_of_all_steps(ready, arm, SEED)
+        again = count_arm(exact_machine(ready), arm, script, cache=Cache(Path(place)))
+        files = [path for path in first.directory.rglob("*") if path.name in ("counts", "stdout")]
+        names = [path.relative_to(first.directory) for path in files]
+        different = [
+            name for name in names if (first.directory / name).read_bytes() != (again.directory / name).read_bytes()
+        ]
+    if different or len(names) <= len(ready.study.steps):
+        sys.exit(f"{first.name}: {len(different)} of {len(names)} files differ when counted again: {different[:5]}")
+    say(f"{first.name} counted again: all {len(names)} files are the same")
+
+
+def published_lines(change: Change, atlas: Results) -> Counted:
+    """A row of lines that two CPUs share, as the published atlas has it, without names."""
+    label = sharing_study(list(change.kernels), change.operation).steps[0].label
+    steady, means = (values(atlas, SHARED, metric)[label] for metric in ("lines", "lines-mean"))
+    before, after = (steady[one] for one in change.bracket)
+    assert before is not None and after is not None
+    word = "fewer" if after < before else "more" if after > before else "same"
+    mean = " > ".join(f"{means[one]:.2f}" for one in change.bracket)
+    return Counted(
+        figures=f"{before:g} > {after:g} lines (mean {mean})", word=word, places={}, rest="lines not named"
+    )
+
+
+def name_shared(change: Change, cache: Cache) -> Counted:
+    """The same, counted with the lines' names."""
+    study = sharing_study(list(change.kernels), change.operation)
+    ready = make_ready(study, cache=cache, progress=Progress())
+    names = ready.study.names
+    chosen = Subject(ready=ready, names=(names[0], names[1]))
+    return counted_lines(change, explain_sharing(chosen, names, change.operation, cache=cache, progress=Progress()))
+
+
+def count_touched(change: Change, cache: Cache) -> Counted:
+    """A row of lines that an operation touches, by the functions that touch them first."""
+    ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
+    names = ready.study.names
+    counted = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress(), disassemble=True, lines=True)
+    found = explain_step(ready, counted, 0)
+    rows = [row for row in cost_rows(ready, counted, 0) if row.kind == LINES]
+    before, after = (sum(getattr(row, side) for row in rows) / found.operations for side in ("baseline", "contender"))
+    largest = sorted(rows, key=lambda row: -abs(row.difference))[:LARGEST]
+    word = "same" if abs(after - before) < 0.01 * before else "fewer" if after < before else "more"
+    rest = ", ".join(f"`{row.function}` {spell(row.difference / found.operations)}" for row in largest)
+    return Counted(figures=f"{before:.1f} > {after:.1f} lines", word=word, places={}, rest=rest)
+
+
+def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) -> list[Counted | None]:
+    """All rows, in their order; nothing for those that are not counted."""
+    found = count_operations(changes, cache, given.conditions, given.twice)
+    atlas = read_results(ATLAS)
+    for number, change in enumerate(changes):
+        if change.way == "touched" and given.names:
+            found[number] = count_touched(change, cache)
+        elif change.way == "shared":
+            found[number] = name_shared(change, cache) if given.names else published_lines(change, atlas)
+        if number in found:
+            say(f"{change.commit}, {change.operation}: {result_of(change, found[number])}")
+    return [found.get(number) for number in range(len(changes))]
+
+
+def say(text: str) -> None:
+    """Tell how far it is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, list[str]]:
+    """The document's tables, by name."""
+    results = [result_of(change, one) for change, one in zip(changes, counted, strict=True)]
+    many = Counter(results)
+    summary = table(["result", "rows"], [(name, many[name]) for name in ORDER if many[name]])
+    rows, left = [], []
+    for change, one, result in zip(changes, counted, results, strict=True):
+        head = f"{change.commit} {change.title}"
+        if one is None:
+            left.append((head, change.release, change.published, result, change.operation, change.source))
+            continue
+        places = ", ".join(
+            f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items()
+        )
+        sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
+        operation = f"{change.operation}, {' > '.join(change.bracket)}"
+        rows.append((head, change.release, sign, operation, f"{one.figures}, {one.word}", places, one.rest, result))
+    notes = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
+    return {
+        "known-changes-summary": [
+            *summary,
+            "",
+            f"In all {len(changes)} rows of {len({change.commit for change in changes})} changes.",
+        ],
+        "known-changes": table(
+            [
+                "change",
+                "in",
+                "published",
+                "counted between",
+                "figure",
+                "place",
+                "what else the bracket has",
+                "result",
+            ],
+            rows,
+        ),
+        "known-changes-left": table(["change", "in", "published", "result", "operation", "source"], left),
+        "known-changes-notes": notes,
+    }
+
+
+def main() -> None:
+    """Count, print the tables, or put them into the document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"replace the tables in docs/evidence/{DOCUMENT.name}")
+    parser.add_argument(
+        "--conditions",
+        type=int,
+        default=0,
+        metavar="K",
+        help="that must not matter, each operation under each (0: once)",
+    )
+    parser.add_argument(
+        "--names", action="store_true", help="count shared lines anew, and name them; count touched ones"
+    )
+    parser.add_argument("--twice", action="store_true", help="count each kernel again, and compare")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="TEXT", help="rows whose title contains TEXT; repeat it"
+    )
+    given = parser.parse_args()
+    if given.only and given.write:
+        parser.error("--write needs all rows: leave out --only")
+    changes = [one for one in read_changes() if not given.only or any(text in one.title for text in given.only)]
+    for name, lines in tables(changes, count_all(changes, Cache(), given)).items():
+        print("\n".join([*lines, ""]))
+        if given.write:
+            write(name, lines, DOCUMENT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Rows of published changes: what a count makes of each, and whether the data can be counted at all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from kduel.benchmarks.support.operations import OPERATIONS
+from kduel.explain.compare import Explanation, Row
+from kduel.explain.profile import OPERATION
+from kduel.explain.renamed import MovedCall
+from kduel.explain.sharing.compare import Row as SharedRow
+from kduel.explain.sharing.compare import SharedBy, SharedLine, SharingExplanation
+from kduel.run.exact.sharing import sharing_study
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "perf"))
+
+import known_changes as known
+
+CHANGE = known.Change(
+    commit="0123456789ab",
+    title="x: do less",
+    release="6.6",
+    published="-5 %",
+    source="commit",
+    bracket=("6.1", "6.12"),
+    operation="dup",
+    sign="fewer",
+    place=["-find_slowly"],
+)
+
+
+def row(function: str, baseline: int, contender: int, was: str = "") -> Row:
+    return Row(context=OPERATION, function=function, baseline=baseline, contender=contender, was=was)
+
+
+def counted(
+    change: known.Change, rows: list[Row], after: float, moved: list[MovedCall] | None = None
+) -> known.Counted:
+    found = Explanation(benchmark="dup", baseline="a", contender="b", operations=10, rows=rows, moved=moved or [])
+    return known.counted_operation(change, found, {"plain": 500.0, "1": 510.0}, {"plain": after, "1": after + 10})
+
+
+def test_the_data_can_be_counted() -> None:
+    changes = known.read_changes()
+    assert len(changes) >= 40
+    for change in changes:
+        assert len(change.commit) == 12 and int(change.commit, 16), change.title
+        if change.way in ("time", "build", "operation"):
+            assert not change.control and change.bracket == ("", "")
+            continue
+        older, newer = ([int(part) for part in series.split(".")] for series in change.bracket)
+        assert older < newer, change.title
+        assert change.sign or not change.control, f"{change.title}: a control has a sign that must not show"
+        assert change.sign or change.place, f"{change.title}: nothing in it could be found"
+        assert {place[0] for place in change.place} <= set("+->"), change.title
+        if change.way == "shared":
+            sharing_study(list(change.kernels), change.operation)
+        else:
+            assert change.operation in OPERATIONS
+
+
+@pytest.mark.parametrize(
+    ("rows", "after", "result"),
+    [
+        ([row("find_slowly", 1000, 0)], 400, known.FOUND),
+        ([row("find_slowly.isra.0", 1000, 900)], 400, known.FOUND),
+        # The name is the baseline's where the contender calls it by another one.
+        ([row("find", 1000, 900, was="find_slowly")], 400, known.FOUND),
+        ([row("find_slowly", 900, 1000)], 400, known.DIRECTION),
+        ([row("other", 1000, 0)], 400, known.DIRECTION),
+        ([row("find_slowly", 1000, 0)], 600, known.PLACE),
+        ([row("other", 1000, 0)], 600, known.UNSEEN),
+        ([row("find_slowly", 1000, 1000)], 500, known.UNSEEN),
+    ],
+)  # fmt: skip
+def test_a_row_is_found_by_sign_and_place(rows: list[Row], after: float, result: str) -> None:
+    assert known.result_of(CHANGE, counted(CHANGE, rows, after)) == result
+
+
+def test_all_places_have_to_be_as_published() -> None:
+    change = structs.replace(CHANGE, place=["-find_slowly", "+find_fast"])
+    half = counted(change, [row("find_slowly", 1000, 0)], 400)
+    whole = counted(change, [row("find_slowly", 1000, 0), row("find_fast", 0, 100)], 400)
+    assert (known.result_of(change, half), known.result_of(change, whole)) == (known.DIRECTION, known.FOUND)
+
+
+def test_a_call_from_elsewhere_is_a_place() -> None:
+    change = structs.replace(CHANGE, place=[">put"])
+    moved = MovedCall(function="put", baseline_from="work", contender_from="close", baseline=5, contender=5)
+    assert known.result_of(change, counted(change, [], 400, [moved])) == known.FOUND
+    assert known.result_of(change, counted(change, [], 400)) == known.DIRECTION
+
+
+def test_without_a_published_sign_the_place_decides() -> None:
+    change = structs.replace(CHANGE, sign="")
+    assert known.result_of(change, counted(change, [row("find_slowly", 10, 0)], 600)) == known.UNSAID
+    assert known.result_of(change, counted(change, [], 400)) == known.UNSEEN
+
+
+@pytest.mark.parametrize(("after", "result"), [(400, known.LOUD), (500, known.SILENT), (600, known.SILENT)])
+def test_a_control_is_silent_unless_the_published_sign_shows(after: float, result: str) -> None:
+    change = structs.replace(CHANGE, control=True, place=[])
+    assert known.result_of(change, counted(change, [], after)) == result
+
+
+def test_other_differences_of_the_bracket_are_told() -> None:
+    rows = [row("find_slowly", 1000, 0), row("elsewhere", 0, 800), row("hardly", 0, 1)]
+    assert counted(CHANGE, rows, 480).rest == "`elsewhere` +80, mean −20"
+
+
+def test_shared_lines_are_found_by_a_part_of_their_name() -> None:
+    def shared(times: float) -> SharedLine:
+        return SharedLine(name="mm_struct.mmap_lock.count", times=times, false=0, meetings=[])
+
+    def by(lines: float) -> SharedBy:
+        return SharedBy(contender="a", release="", median=lines, mean=lines, lines=[])
+
+    change = structs.replace(CHANGE, way="shared", place=["-mmap_lock"])
+    gone = SharedRow(name="mm_struct.mmap_lock.count", change="gone", lines=[shared(2), None])
+    found = SharingExplanation(benchmark="x", kernels=[by(3), by(1)], rows=[gone])
+    assert known.result_of(change, known.counted_lines(change, found)) == known.FOUND
+    found.rows[0].change = "kept"
+    assert known.result_of(change, known.counted_lines(change, found)) == known.DIRECTION
+
+
+def test_the_document_has_the_rows_of_the_data() -> None:
+    text = known.DOCUMENT.read_text("utf-8")
+    for change in known.read_changes():
+        assert f"| {change.commit} {change.title} |" in text, (
+            f"perf/known_changes.py --write: {change.title} is missing"
+        )
