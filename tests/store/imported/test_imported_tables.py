@@ -10,6 +10,7 @@ from kduel.core.errors import InputError
 from kduel.core.samples import Samples
 from kduel.store.imported import Source, bring_in, read
 from kduel.store.imported.support.store import Import
+from kduel.store.imported.values_csv import without_frame
 
 
 def imported(tmp_path: Path, text: str | bytes, contender: str | None = None) -> tuple[Import, list[Samples]]:
@@ -160,3 +161,17 @@ def test_a_date_beside_numbered_trials_is_no_metric(heading: str, first: str, tm
 def test_a_duration_beside_numbered_trials_is_a_metric(tmp_path: Path) -> None:
     _, found = imported(tmp_path, "contender,trial,time,elapsed\nold,1,3,4\nnew,1,3,5\n")
     assert [table.key for table in found] == ["table/time", "table/elapsed"]
+
+
+@pytest.mark.parametrize(
+    ("line", "bare"),
+    [
+        ("\x1b[1m\x1b[Kold,1\x1b[m\x1b[K\r\n", "old,1\r\n"),
+        ("o\x1b[31mld,1\x1b[0m", "o\x1b[31mld,1"),
+        ("\x1b[0m\n", "\n"),
+        ("x" + "\x1b[m" * 3 + "x\n", "x" + "\x1b[m" * 3 + "x\n"),
+        ("\x1b[m\x1b[m", ""),
+    ],
+)
+def test_colours_around_a_line_are_left_out_and_those_in_names_kept(line: str, bare: str) -> None:
+    assert without_frame(line) == bare

@@ -199,7 +199,19 @@ def lines(path: Path, stream: IO[str]) -> Iterator[str]:
             raise InputError(
                 f"{location_text(path, number)} holds a NUL character", "Save the file as text, in UTF-8."
             )
-        yield re.sub(rf"^(?:{ESCAPES})+|(?:{ESCAPES})+(?=\r?\n?$)", "", line) if "\x1b" in line else line
+        yield without_frame(line) if "\x1b" in line else line
+
+
+def without_frame(line: str) -> str:
+    """The line without what colours it as a whole: names in it are checked as they are. Linear in its length."""
+    text = line.rstrip("\r\n")
+    begin, end = 0, len(text)
+    spans = [found.span() for found in re.finditer(ESCAPES, text)]
+    for first, last in spans:
+        begin = last if first == begin else begin
+    for first, last in reversed(spans):
+        end = first if last == end else end
+    return text[begin : max(begin, end)] + line[len(text) :]
 
 
 def undecodable_line(path: Path) -> int:

@@ -35,7 +35,7 @@ METRICS = {
 }  # fmt: skip
 """Words of which a contender's name does not consist."""
 TRIAL = r"(?:run|trial|iteration|iter|repetition|rep|repeat|round|sample)[ _.#-]*\d+|#\d+"
-UNIT = re.compile(r"\w ?\[[^\]:]*(?:: *\w*)?\]$")
+UNIT = re.compile(r"\w ?\[[^\[\]:]*(?:: *\w*)?\]$")
 
 
 def role_of(name: str) -> str:

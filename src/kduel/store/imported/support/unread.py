@@ -24,7 +24,7 @@ OUTPUTS = tuple(
         (r"^name,iterations,real_time,cpu_time,", "Google Benchmark's CSV", GOOGLE),
         (r"^Benchmark +Time +CPU +Iterations", "what Google Benchmark prints for people", GOOGLE),
         (r"^,[\w/-]+,CI,", "benchstat's CSV", BENCHSTAT),
-        (r"^name +.*(time|alloc|allocs)/op", "a table of an old benchstat", BENCHSTAT),
+        (r"^name .*(time|alloc|allocs)/op", "a table of an old benchstat", BENCHSTAT),
         (r'^\{"(Time|Action)":"[^"]*","', "what go test -json prints", "Measure without -json."),
         (r'^"(PING_INLINE|PING_BULK|SET|GET|INCR)[^"]*","[\d.]+"$', "a table of an old redis-benchmark", "Measure with redis-benchmark 6.2 or later."),
         (r"^\S+: \(g=\d+\): rw=", "what fio prints for people", "Measure with --output-format=json."),
