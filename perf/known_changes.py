@@ -17,6 +17,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -359,7 +360,8 @@ def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, li
         sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
         operation = f"{change.operation}, {' > '.join(change.bracket)}"
         rows.append((head, change.release, sign, operation, f"{one.figures}, {one.word}", places, one.rest, result))
-    notes = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
+    told = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
+    notes = [line for one in told for line in wrap(one, 120, subsequent_indent="  ", break_on_hyphens=False)]
     return {
         "known-changes-summary": [
             *summary,
