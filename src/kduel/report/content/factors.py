@@ -79,9 +79,9 @@ def factor_groups(results: Results) -> list[FactorGroup]:
             cells=cells,
             fits=fitted,
             told=[
-                *(fit.sentence for fit in fitted),
                 *(line for main in subjects(effects) for line in crossings(main, effects)),
                 *rankings(effects, cells),
+                *(fit.sentence for fit in fitted),
             ],
         )
         for group, effects in by_metric(results).items()
