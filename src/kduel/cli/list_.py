@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import typing
 from typing import TYPE_CHECKING, Any
@@ -119,11 +120,11 @@ def parameter_sets(chosen: Benchmark[Any], allowed: dict[str, list[Any]]) -> lis
         return [chosen.read_parameters({})]
     except InputError:
         pass
-    try:
-        sets = itertools.product(*allowed.values())
-        return [chosen.read_parameters(dict(zip(allowed, values, strict=True))) for values in sets]
-    except InputError:
-        return []
+    sets = []
+    for values in itertools.product(*allowed.values()):
+        with contextlib.suppress(InputError):  # Two choices may exclude each other.
+            sets.append(chosen.read_parameters(dict(zip(allowed, values, strict=True))))
+    return sets
 
 
 def list_machines() -> list[dict[str, Any]]:
