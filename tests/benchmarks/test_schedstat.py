@@ -143,3 +143,18 @@ def test_a_kernel_without_the_file_gives_no_counters(tmp_path: Path) -> None:
     assert schedstat.read_step(tmp_path) == {}
     keep(tmp_path, "1\n")
     assert schedstat.read_step(tmp_path)["sched-schedules"] == 3440
+
+
+@pytest.mark.parametrize(
+    ("kernel", "version"), [("5.10", "15"), ("6.1", "15"), ("6.12", "16"), ("6.18", "17"), ("7.3", "17")]
+)
+def test_counters_that_real_kernels_wrote_are_read(kernel: str, version: str) -> None:
+    """Guests of four CPUs with two last-level caches, before and after six busy processes."""
+    before, after = (Path(__file__).parent / f"schedstat/{kernel}.txt").read_text().split("---\n")
+    assert before.startswith(f"version {version}\n")
+    found = schedstat.difference(before, after)
+    # Six processes on four CPUs: they wait, and are woken at least once; the sums are those of the levels.
+    assert found["sched-wakeups"] >= 6 and found["sched-run-delay"] > 100
+    for counter in ("newidle-calls", "busy-pulled", "wakeups-remote"):
+        parts = [found[f"sched-domain{level}-{counter}"] for level in (0, 1)]
+        assert found[f"sched-{counter}"] == sum(parts)
