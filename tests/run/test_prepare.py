@@ -57,6 +57,9 @@ class Kind:
     def read_settings(self, table: dict[str, Any]) -> dict[str, Any]:
         return table
 
+    def read_all_settings(self, *_: object) -> list[Any]:
+        return []
+
     def kernel(self, spec: str, **_: object) -> Kernel:
         self.asked.append(spec)
         if spec == "broken":
