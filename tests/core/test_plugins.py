@@ -25,7 +25,7 @@ def test_they_are_listed(kduel):
     assert "outside-letters" in kduel("list", "benchmarks").stdout
     assert "process" in kduel("list", "machines").stdout
     assert "shout" in kduel("list", "formats").stdout
-    names = [entry["name"] for entry in json.loads(kduel("list", "kernels", "--format", "json").stdout)]
+    names = [entry["name"] for entry in json.loads(kduel("list", "sources", "--format", "json").stdout)]
     assert "outside" in names
 
 

@@ -35,9 +35,8 @@ def test_there_are_commands() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_of_the_readme_is_one_that_there_is(line: str) -> None:
-    name, *words = shlex.split(line)[1:]
-    command = kduel.get_command(click.Context(kduel), name)
-    assert command is not None, f"there is no kduel {name}"
+    name, command, words = kduel.resolve_command(click.Context(kduel), shlex.split(line)[1:])
+    assert name is not None and command is not None
     given = command.make_context(
         name, words
     ).params  # raises for an option or a number of words that it does not know

@@ -91,7 +91,7 @@ def selected(tmp_path: Path, *words: str) -> list[str]:
     """The marks that `./run-tests` selects tests by, in the order of its calls of pytest."""
     (tmp_path / "bin").mkdir(parents=True)
     shutil.copy(ROOT / "run-tests", tmp_path)
-    for name in ("scripts/setup", "scripts/setup-dev", *(f".venv/bin/{name}" for name in PROGRAMS)):
+    for name in ("scripts/setup", "scripts/setup-dev", "scripts/spread", *(f".venv/bin/{name}" for name in PROGRAMS)):
         stub = tmp_path / name
         stub.parent.mkdir(parents=True, exist_ok=True)
         stub.write_text('#!/bin/sh\ncase $0 in */pytest) printf "%s\\n" "$@" called ;; esac\n')

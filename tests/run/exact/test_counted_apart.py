@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kduel.benchmarks.request import SHARES
+from kduel.core.experiment import Contender
 from kduel.guest.launch import Launch, Run
 from kduel.machines import Outcome, Trial, icount
 from kduel.machines.icount import IcountMachine, IcountSettings
@@ -55,7 +56,7 @@ def test_the_words_of_a_script_do_not_matter(shares: bool, tmp_path: Path, monke
     monkeypatch.setattr(icount, "run", run)
     for name, answer in (("boot_files", b""), ("describe", None), ("fixed_options", []), ("judge", Outcome())):
         monkeypatch.setattr(IcountMachine, name, lambda *_, answer=answer: answer)
-    arm: Any = SimpleNamespace()
+    arm: Any = SimpleNamespace(contender=Contender(kernel="a"))
     script = "" if shares else '"$KDUEL_PROGRAMS/krequest" --of-the-user\n'
     machine.boot_now(Trial(id="1", arm=arm, script=script, deadline=1, into=tmp_path), "", {}, "no.")
     assert ("shares=" in given["options"], given["writes"]) == (shares, [tmp_path / SHARES] * shares)
