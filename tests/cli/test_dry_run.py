@@ -120,6 +120,23 @@ def test_too_few_blocks_for_any_verdict_are_told(
     assert said in told if said else "too few" not in told
 
 
+def test_each_contenders_memory_and_the_priority_are_held_against_the_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    words = ["debian:6.12-cloud", "--sweep", "machine.memory=512M,900G", "--benchmark", "kload"]
+    for more in (["--dry-run"], []):
+        refused = CliRunner().invoke(command, [*words, *more]).exception
+        assert isinstance(refused, InputError) and "'900G' is more than this host has" in str(refused)
+    monkeypatch.setenv("KDUEL_PRIORITY", "low")
+    words = ["debian:6.12-cloud", "debian:6.1-cloud", "--benchmark", "kload"]
+    for machine in ("qemu", "icount:cpus=2,scheduling=true"):
+        for more in (["--dry-run"], []):
+            refused = CliRunner().invoke(command, [*words, "--machine", machine, *more]).exception
+            assert isinstance(refused, InputError) and "KDUEL_PRIORITY is 'low'" in str(refused)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
 @pytest.mark.parametrize(
     ("policies", "processes", "told"), [("other,fifo:50", 1000, True), ("other,fifo:50", 10, False), ("other,batch", 1000, False)]

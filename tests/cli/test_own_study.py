@@ -69,6 +69,8 @@ def test_a_program_of_this_host_is_brought_along_and_locked(kduel, bench: Path, 
         (["outside:old", "outside:new", "-b", "nosuch"], "there is no benchmark 'nosuch'"),
         (["outside:old", "outside:new", "-b", "redis:primary=zzz"], "Its metrics: requests-per-second"),
         (["outside:old", "outside:new", "-b", "redis:primary="], "has no metric ''"),
+        (["outside:old", "outside:new", "-b", "redis:primary=sched-wakeups"], "redis has no metric 'sched-wakeups'"),
+        (["outside:old", "outside:new", "-b", "redis:primary=sched-wakeups"], "NAME:schedstat=true"),
         (["outside:old", "outside:new", "-b", "sharing"], "`operation` is missing; give one of "),
         (
             ["outside:old", "outside:new", "-b", "sharing:operation=pipe"],

@@ -503,6 +503,13 @@ def test_an_operation_that_does_other_work_says_so(
     assert all(one in " ".join(as_text(found, width=200).split()) for one in told)
 
 
+def test_a_fault_is_one_by_whatever_name_its_entry_has() -> None:
+    """5.4 has `do_page_fault` where 5.8 and later have `exc_page_fault`."""
+    functions = {"do_page_fault": (300, 0), "exc_page_fault": (0, 250), "handle_mm_fault": (900, 800)}
+    rows = [Row(context=OPERATION, function=name, baseline=a, contender=b) for name, (a, b) in functions.items()]
+    assert not changed_work(Explanation(benchmark="fork", baseline="a", contender="b", operations=1, rows=rows))
+
+
 def test_an_explanation_of_one_block_of_several_says_so() -> None:
     """A verdict over 15 conditions in three layouts was explained by 5 of them, without a word."""
     found = explanation()

@@ -40,6 +40,17 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: st
         machine_kind("icount").read_all_settings(settings, [Contender(kernel="k")])
 
 
+def test_contenders_count_with_as_many_cpus_as_the_plug_in_is_for() -> None:
+    """One CPU has the plug-in of counts, several that of shared lines; [machine] says which."""
+    two, four = (Contender(kernel="k", name=f"{count}", machine={"cpus": count}) for count in (2, 4))
+    read = machine_kind("icount").read_all_settings
+    with pytest.raises(InputError, match=r"\[machine\] has 1, contenders 2, 4") as error:
+        read({}, [two, four])
+    assert "icount:cpus=2" in error.value.remedy
+    assert [one.cpus for one in read({"cpus": 2}, [two, four])] == [2, 4]
+    assert [one.cpus for one in read({"scheduling": True}, [two, four])] == [2, 4]
+
+
 def test_with_scheduling_nothing_is_counted_per_operation() -> None:
     never = machine_kind("icount").never
     for benchmark in ("sharing", "kbench", "boot-instructions", "lines"):

@@ -23,9 +23,9 @@ RARELY = 0.05
 KINDS_OF_WORK = {
     "sleeps": (IDLE, ()),
     "switches tasks": ("", ("finish_task_switch",)),
-    "takes page faults": ("", ("exc_page_fault", "do_user_addr_fault", "el0_da")),
+    "takes page faults": ("", ("handle_mm_fault",)),
 }
-"""By what an operation does: the context, or the functions, by which it is seen."""
+"""By what an operation does: the context, or the functions, by which it is seen: those that have one name in all kernels."""
 ONLY = {"": "", "baseline": "baseline only", "contender": "contender only"}
 
 

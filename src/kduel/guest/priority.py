@@ -33,14 +33,19 @@ CHOICE = "KDUEL_PRIORITY"
 """The environment variable that decides for guests of all studies."""
 
 
+def is_wanted() -> bool:
+    """False where the environment says `normal`. Raises InputError where it says neither that nor `high`."""
+    choice = os.environ.get(CHOICE, "high")
+    if choice not in ("high", "normal"):
+        raise InputError(f"{CHOICE} is {choice!r}", "Set it to high or normal, or unset it.")
+    return choice == "high"
+
+
 @contextlib.contextmanager
 def raise_priority(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
-    """Give a process that leads a session weight against all others; gives what was got, in words, [] for nothing. Raises
-    InputError where CHOICE is neither `high` nor `normal`."""
+    """Give a process that leads a session weight against all others; gives what was got, in words, [] for nothing."""
     got: list[str] = []
-    if (choice := os.environ.get(CHOICE, "high")) != "high":
-        if choice != "normal":
-            raise InputError(f"{CHOICE} is {choice!r}", "Set it to high or normal, or unset it.")
+    if not is_wanted():
         yield got
         return
     nice = _nice(process, root)

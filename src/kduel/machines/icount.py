@@ -31,7 +31,7 @@ from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
 from kduel.core.experiment import RESOLUTION, Contender
-from kduel.guest import confine, initramfs, programs
+from kduel.guest import confine, initramfs, priority, programs
 from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
 from kduel.guest.emulator import qemu_version
@@ -45,7 +45,7 @@ from kduel.guest.vm import TOPOLOGY_READ, VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.guests import turns
-from kduel.machines.guests.judged import QemuSettings
+from kduel.machines.guests.judged import QemuSettings, one_or_all
 from kduel.machines.guests.proofs import Proofs, check_not_killed
 from kduel.machines.qemu import QemuMachine
 
@@ -149,7 +149,7 @@ class IcountMachine(QemuMachine):
             "clock": "icount: one nanosecond of the guest is one instruction"
             + (f", of {self.most_cpus} CPUs each executes one in {self.most_cpus} ns" if settings.scheduling else ""),
             "qemu": qemu_version(),
-            "cpus": settings.cpus,
+            "cpus": one_or_all(one.cpus for one in self.each),
             "cpu": self.cpu,
             "memory_mib": memory,
             "layouts": settings.layouts,
@@ -388,8 +388,19 @@ class Icount(MachineKind[IcountSettings]):
     def read_all_settings(self, table: dict[str, Any], contenders: Sequence[Contender]) -> list[IcountSettings]:
         """The settings as for all machines; different numbers of CPUs must be comparable."""
         found = super().read_all_settings(table, contenders)
+        own = self.read_settings(table)
+        if not own.scheduling and any((one.cpus > 1) != (own.cpus > 1) for one in found):
+            raise InputError(
+                "machine icount: one CPU counts instructions, and several count shared lines: [machine] has "
+                f"{own.cpus}, contenders {', '.join(str(one.cpus) for one in found)}",
+                "Give [machine] a number of the same kind, such as --machine icount:cpus=2, or scheduling = true.",
+            )
         turns.check_numbers(sorted({one.cpus for one in found}), scheduling=found[0].scheduling)
         return found
+
+    def check_host(self, settings: IcountSettings) -> None:
+        """The priority that the environment asks for."""
+        priority.is_wanted()
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
         """The boot is counted from a fixed address; several CPUs share lines, and their clock counts the instructions of all."""

@@ -31,7 +31,7 @@ from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
-from kduel.machines.guests.judged import GuestMachine, QemuSettings, settings_of_peer
+from kduel.machines.guests.judged import GuestMachine, QemuSettings, one_or_all, settings_of_peer
 from kduel.machines.host.processors import host_cpu, host_cpus, is_virtual
 
 TCG_WARNING = (
@@ -69,11 +69,13 @@ class InQemu(GuestMachine):
     """The guest at the other end of the link; None where no step needs one."""
     by_image: bool = False
     """True if kernels are booted by their own images, since one printed nothing where QEMU entered it directly."""
+    looks_again: bool = True
+    """False where a silent kernel is expected, and no second boot asks why."""
 
     @property
     def raised(self) -> bool:
         """True if QEMU gets weight against other work on the host."""
-        return self.settings.priority == "high"
+        return self.settings.priority == "high" and priority.is_wanted()
 
     @abstractmethod
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
@@ -104,7 +106,7 @@ class InQemu(GuestMachine):
         outcome, kernel = super().judge(trial, done), trial.arm.kernel
         if "kernel" in done.timings:
             self.heard.add(kernel.sha256)
-        if outcome.void != "no-console":
+        if outcome.void != "no-console" or done.ended == "partner" or not self.looks_again:
             return outcome
         machine = self.describe(trial.arm, Path(os.devnull), None)
         begins, told = boot_again(machine, kernel.image, self.settings.boot_deadline)
@@ -240,16 +242,16 @@ class QemuMachine(InQemu):
         self.most_cpus = max(one.cpus for one in self.each)
         self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.emulated = accelerator == "tcg"
-        if any((one.topology or one != settings) and not host_cpus(one.cpus) for one in self.each):
+        if any((one.topology or one.cpus != settings.cpus) and not host_cpus(one.cpus) for one in self.each):
             # More CPUs than the host has: for what a scheduler does, not for how long it takes.
             self.max_wait_pct, self.behaviour_only = None, True
         self.timing_warning = " ".join(self.warnings())
         self.facts = {
             "accelerator": accelerator,
             "qemu": qemu_version(),
-            "cpus": settings.cpus,
+            "cpus": one_or_all(one.cpus for one in self.each),
             **({"topology": settings.topology} if settings.topology else {}),
-            "memory_mib": mebibytes(settings.memory, "memory"),
+            "memory_mib": one_or_all(mebibytes(one.memory, "memory") for one in self.each),
             "clocksource": settings.clocksource,
             "pinned": self.pin,
             "root": {"sha256": root.sha256, "suite": root.suite, "packages": root.packages},
@@ -345,6 +347,7 @@ class Qemu(MachineKind[QemuSettings]):
 
     def check_host(self, settings: QemuSettings) -> None:
         """KVM, where it is requested, and the memory."""
+        priority.is_wanted()
         probe.check_accelerator(settings.accel)
         check_memory_of_host(settings.memory)
 

@@ -33,7 +33,8 @@ def check_at_once(
     """Raise what machine and contenders are refused for as far as that is seen at once; nothing is fetched, built or written. With the
     `lock` of a run that goes on, the kernels are those of the run."""
     check_unit(study, not kind.stays(study.machine_settings))
-    kind.check_host(settings)
+    for each in kind.read_all_settings(study.machine_settings, study.contenders):
+        kind.check_host(each)
     kind.check_commands(
         settings, commands_of(zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True))
     )

@@ -28,6 +28,7 @@ from kduel.guest.environment import read_environment
 from kduel.guest.hostinside import step_inside
 from kduel.guest.link import ALLOWANCE
 from kduel.guest.script import ScriptStep, compose
+from kduel.guest.topology import settle_cpus
 from kduel.machines import Arm, Needs
 from kduel.store.collect import PreparedSteps, step_directory
 from kduel.store.documents import document_bytes
@@ -56,7 +57,7 @@ class TrialSetup:
         steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
         self.modules = list(dict.fromkeys(module for each, given in steps for module in each.loaded_modules(given)))
         for arm in arms:
-            settings = study.machine_settings | arm.contender.machine
+            settings = settle_cpus(study.machine_settings | arm.contender.machine, study.machine)
             schedulers.validate(arm.contender, arm.kernel, steps, cpus=settings.get("cpus"))
         self.setups = {
             contender.name: schedulers.make_setup(contender, study.contenders, cache=cache)

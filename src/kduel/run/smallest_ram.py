@@ -54,6 +54,8 @@ def find_smallest_ram(machine: InQemu, arm: Arm, *, step: int, watch: BootTried)
             "Give the machine more: --machine KIND:memory=1G.",
         )
     watch(high, first, high)
+    # Too little RAM is why a kernel prints nothing from here on.
+    machine.looks_again = False
     deadline = min(settings.boot_deadline, max(LEAST_SECONDS, PATIENCE * first.timings.get("ready", 0)))
     low, why, boots = 0, "", 1
     while high - low > step:

@@ -123,7 +123,10 @@ def expand(table: dict[str, Any]) -> list[Step]:
         for name in primary:
             if name not in (*metrics, *counters):
                 raise InputError(
-                    f"{use.use} has no metric {name!r} to be primary", f"Its metrics: {', '.join(metrics)}."
+                    f"{use.use} has no metric {name!r} to be primary",
+                    "The scheduler's counters need schedstat = true."
+                    if name in [metric.name for metric in schedstat.metrics()]
+                    else f"Its metrics: {', '.join([*metrics, *counters])}.",
                 )
         if "label" in head and not use.label:
             raise InputError('label = "" is no label', "Leave it out, or give one.")

@@ -53,6 +53,17 @@ def test_equal_environments_do_not_differ() -> None:
     assert compare(other(sysctl={"vm.user_reserve_kbytes": "124783"})) == {}
 
 
+def test_what_older_trials_do_not_record_is_no_difference() -> None:
+    """A run that was begun before renicers and peers were recorded, and goes on."""
+    old = other(conditions={"governor": "performance"})
+    new = old | {"conditions": {"governor": "performance", "renicers": "none"}, "peer": {"release": "6.1"}}
+    assert differences({"old": [old, new], "new": [old, old, new]}, DeclaredDifferences()) == []
+    assert differences({"old": [old, old], "new": [new, new]}, DeclaredDifferences()) == []
+    gamemode = new | {"conditions": {"governor": "performance", "renicers": "gamemoded"}}
+    found = differences({"old": [old, new], "new": [gamemode, gamemode]}, DeclaredDifferences())
+    assert [(one.group, one.key) for one in found] == [("conditions", "renicers")]
+
+
 def test_a_kernel_that_reported_trouble_has_no_other_setting() -> None:
     """A real A/A had two soft lockups on a busy host, and `kernel.tainted` was called an undeclared difference."""
 

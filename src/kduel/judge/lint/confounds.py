@@ -105,6 +105,8 @@ OF_SETTINGS = {
     "clocksource": ("clocksource",),
 }
 """By setting of the machine, the groups and keys that follow from it: threads of a core have mitigations of their own."""
+LATER = {"peer": None, "conditions": ("renicers",)}
+"""By group, the keys that versions before 0.2 do not record, None for all: a trial without one does not contradict another."""
 NEAR = 0.02
 """MemTotal differs a little from kernel to kernel on the same machine."""
 LONGEST = 300
@@ -158,7 +160,7 @@ def differences(environments: Mapping[str, Sequence[Environment]], declared: Dec
     for path in dict.fromkeys(chain.from_iterable(tables)):
         group, key = path
         values = [table.get(path) for table in tables]
-        if are_alike(group, key, values):
+        if are_alike(group, key, values) or (None in values and is_of_later(group, key)):
             continue
         shown = only_different(values) if isinstance(values[0], frozenset) else values
         found.append(
@@ -186,9 +188,17 @@ def leaves_of(trials: Sequence[Environment]) -> dict[tuple[str, str], Any]:
         tables = [flatten(top, trial.get(top)) for trial in trials]
         for path in dict.fromkeys(path for table in tables for path in table):
             values = [table.get(path) for table in tables]
+            if is_of_later(*path):
+                values = [value for value in values if value is not None]
             same = all(value == values[0] for value in values)
             merged[path] = values[0] if same else Counter(text(value) or "missing" for value in values)
     return merged
+
+
+def is_of_later(group: str, key: str) -> bool:
+    """True if older trials of a run that goes on may lack this."""
+    keys = LATER.get(group, ())
+    return keys is None or key in keys
 
 
 def flatten(top: str, value: Any) -> dict[tuple[str, str], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -192,3 +192,9 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
     if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():
         return clock_trouble(marks["DONE"][0] - marks["READY"][0], timings["done"] - timings["ready"])
     return ""
+
+
+def one_or_all(values: Iterable[int]) -> int | list[int]:
+    """The one value that all guests have; else all values, in order."""
+    found = sorted(set(values))
+    return found[0] if len(found) == 1 else found

@@ -212,7 +212,9 @@ def weight(root: Path) -> Iterator[Check]:
             weight="disturbs",
             what="guests have the same priority as other work" + (f" (only {', '.join(got)})" if got else ""),
             effect="With one busy program per CPU a guest waits for half of its time: wider intervals.",
-            remedy="Run KDuel as root, which gives the guests' group the largest weight; or end other work.",
+            remedy="Run KDuel as root, which gives the guests' group more weight; or end other work."
+            if priority.is_wanted()
+            else f"Unset {priority.CHOICE}; or end other work.",
         )
 
 
