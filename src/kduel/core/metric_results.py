@@ -207,6 +207,11 @@ class MetricResult(Struct, kw_only=True):
         return self.decided and not self.withheld and not self.by_harness
 
     @property
+    def hint(self) -> bool:
+        """True if it is exploratory and chance has a part in it: its claim is no verdict of the study's."""
+        return self.role != "primary" and self.scale != "exact"
+
+    @property
     def settled(self) -> bool:
         """True if a run need not go on for it: there is a verdict, or one that was taken back."""
         return self.decided or (self.withheld in (SET_BY_HARNESS, CONTRADICTED) and self.decided_at is not None)

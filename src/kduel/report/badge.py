@@ -26,7 +26,7 @@ class BadgeFormat(Format):
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         text, colour = outcome(results.gating)
-        if any(metric.claimed and metric.role != "primary" for metric in results.gating):
+        if any(metric.claimed and metric.hint for metric in results.gating):
             text, colour = f"hint: {text}", COLOURS["undecided"]
         label = visible(results.study.name or "kduel", 40)
         left, right = (round(CHARACTER * len(words) + 12) for words in (label, text))

@@ -74,9 +74,9 @@ def test_case(metric: MetricResult) -> ElementTree.Element:
         message = SET_BY_HARNESS
     elif metric.withheld:
         message = visible(f"{metric.withheld}: {message}", 1000)
-    elif metric.role != "primary":
+    elif metric.hint:
         message = visible(f"{metric.role}: {message}", 1000)
-    if not metric.claimed or metric.role != "primary":
+    if not metric.claimed or metric.hint:
         ElementTree.SubElement(case, "skipped", message=message)
     elif shows_difference(metric) and side(metric) == "worse" and not metric.below_delta:
         ElementTree.SubElement(case, "failure", message=message, type=metric.word)

@@ -134,7 +134,7 @@ def status(metric: MetricResult) -> Status:
     value, so that nothing is known."""
     if not metric.n:
         return "MISS"
-    if not metric.claimed or metric.role != "primary":
+    if not metric.claimed or metric.hint:
         return "DONE"
     if metric.verdict in ("slower", "more") and not metric.below_delta:
         return "FAIL"

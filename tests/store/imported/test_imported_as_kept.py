@@ -22,6 +22,7 @@ COPIED: dict[str, Callable[[bytes], bytes]] = {
     "colour of grep": lambda data: b"\x1b[1;31m\x1b[K" + data.replace(b"\n", b"\x1b[m\x1b[K\n"),
     "bracketed paste": lambda data: b"\x1b[?2004l\r" + data,
     "title of a window": lambda data: b"\x1b]0;root@host\x07" + data,
+    "title that a string terminator ends": lambda data: b"\x1b]0;root@host\x1b\\" + data,
     "line ends of Windows": lambda data: data.replace(b"\n", b"\r\n"),
     "an empty line behind it": lambda data: data + b"\n",
 }

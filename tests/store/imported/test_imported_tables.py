@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from kduel.core.errors import InputError
 from kduel.core.samples import Samples
+from kduel.store.documents import document_bytes
 from kduel.store.imported import Source, bring_in, read
 from kduel.store.imported.support.store import Import
 from kduel.store.imported.values_csv import without_frame
 
 
 def imported(tmp_path: Path, text: str | bytes, contender: str | None = None) -> tuple[Import, list[Samples]]:
+    tmp_path.mkdir(exist_ok=True)
     file = tmp_path / "table.csv"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     sources = [Source(file, contender)]
@@ -161,6 +164,46 @@ def test_a_date_beside_numbered_trials_is_no_metric(heading: str, first: str, tm
 def test_a_duration_beside_numbered_trials_is_a_metric(tmp_path: Path) -> None:
     _, found = imported(tmp_path, "contender,trial,time,elapsed\nold,1,3,4\nnew,1,3,5\n")
     assert [table.key for table in found] == ["table/time", "table/elapsed"]
+
+
+def test_a_kept_import_keeps_its_baseline_and_is_asked_for_no_clearer_table(tmp_path: Path) -> None:
+    """As earlier versions brought them in: without a column of trials, and in the order of the values that came first."""
+    record, _ = imported(tmp_path, "trial,old,new\n1,10,12\n2,10,12\n3,,13\n")
+    run = tmp_path / "run"
+    record.contenders = ["new", "old"]
+    (file,) = (run / one.stored for one in record.files)
+    file.write_text("old,new\n10,12\n,13\n")
+    record.files[0].sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    (run / "import.json").write_bytes(document_bytes(record))
+    (table,) = read(run)
+    assert table.contenders == ["new", "old"] and table.values["new"][0] == 12
+
+
+def test_a_parameter_that_differs_between_contenders_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'threads' has a second value for 'new': '8'"):
+        imported(tmp_path, "contender,trial,threads,latency [ms: lower]\nold,1,4,10\nnew,1,8,12\n")
+
+
+def test_numbers_below_the_heading_of_a_kernel_are_no_contenders(tmp_path: Path) -> None:
+    """Release and Debug are how both were built."""
+    with pytest.raises(InputError, match="the column of kernels has another value in each trial"):
+        imported(tmp_path, "trial,Release,Debug\n1,10.1,11.2\n2,10.2,11.3\n")
+    _, (table,) = imported(tmp_path / "again", "trial,release,latency\n1,6.1,10\n1,6.12,11\n2,6.1,10\n2,6.12,12\n")
+    assert table.contenders == ["6.1", "6.12"]
+
+
+def test_a_table_with_power_is_no_log_of_turbostat(tmp_path: Path) -> None:
+    text = "contender\ttrial\tPkgWatt\tRAMWatt\nold\t1\t10\t1\nold\t2\t11\t1\nnew\t1\t12\t1\nnew\t2\t12\t1\n"
+    _, found = imported(tmp_path, text)
+    assert found[0].values == {"old": [10.0, 11.0], "new": [12.0, 12.0]}
+
+
+def test_one_table_twice_for_a_contender_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("latency [ms: lower]\n10\n11\n")
+    (tmp_path / "b.csv").write_text("latency [ms: lower]\n12\n13\n")
+    with pytest.raises(InputError, match="has the same bytes as"):
+        bring_in([Source(file, "old"), Source(file, "old"), Source(tmp_path / "b.csv", "new")], tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import visible
 from kduel.judge.factors.contrasts import level_name
-from kduel.judge.verdict.headline import SAME, how_it_compares, shows_difference, undecided_text
+from kduel.judge.verdict.headline import HINT, SAME, how_it_compares, shows_difference, undecided_text
 from kduel.judge.verdict.rule import Rule, gating_rule
 
 Group = tuple[str, str]
@@ -31,7 +31,7 @@ def factor_headlines(results: Results) -> list[Headline]:
         Headline(
             baseline=main.references[0],
             contender=main.levels[0],
-            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group, rule)}", 2000),
+            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group, rule)}{hint_of(main, group)}", 2000),
         )
         for (benchmark, metric), group in by_metric(results).items()
         for main in subjects(group)
@@ -41,6 +41,11 @@ def factor_headlines(results: Results) -> list[Headline]:
 def subjects(group: Sequence[EffectResult]) -> list[EffectResult]:
     """The main effects of the first factor, a level each."""
     return [one for one in group if one.kind == "main" and one.factors == group[0].factors]
+
+
+def hint_of(main: EffectResult, group: Sequence[EffectResult]) -> str:
+    """Words at the end of a sentence that claims something of an exploratory metric."""
+    return HINT if main.result.hint and any(one.result.claimed for one in group) else ""
 
 
 def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -> str:

@@ -13,6 +13,8 @@ from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished
 
 SAME = ("equivalent", "equal")
+HINT = " (a hint)"
+"""Ends a sentence about exploratory metrics."""
 CONDITIONS = "conditions that should not matter"
 COUNTING = {
     COUNTED: ("takes", "instructions"),
@@ -84,7 +86,7 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
         each=repeated_unit(results),
     )
-    hint = "" if primary or not any(m.claimed for m in mine) else " (a hint)"
+    hint = "" if primary or not any(m.claimed and m.hint for m in mine) else HINT
     return said + hint + not_judged(primary or mine) + disagreement(primary or mine, kind)
 
 

@@ -171,7 +171,7 @@ def interval_words(metric: MetricResult) -> str:
 def certainty(results: Results) -> str:
     """Clause on how sure the differences are, and on what they are not."""
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
-    hints = "hints, as the study declares no primary metric" if any(m.role != "primary" for m in metrics) else ""
+    hints = "hints, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
         return hints if evidence(results).varies else ""
     together = ", all together" if len(results.gating) > 1 else ""

@@ -31,7 +31,8 @@ class Fit(Struct, kw_only=True):
         """The exponent with its interval, and that of each step."""
         one = self.grown
         where = "".join(f"{level}: " for level in [", ".join(self.at.values())] if level)
-        verb = "falls" if one.exponent < 0 else "grows"
+        low, high = round(one.low, 2), round(one.high, 2)
+        verb = "grows" if low > 0 else "falls" if high < 0 else "may not change; it goes"
         between = "" if one.exact and one.n < 2 else f" [{figure_text(one.low)}, {figure_text(one.high)}]"
         steps = zip(one.counts, one.counts[1:], one.steps, strict=False)
         each = ", ".join(f"{figure_text(step)} from {first} to {last}" for first, last, step in steps)

@@ -56,7 +56,7 @@ def metric_groups(results: Results) -> list[MetricGroup]:
     names = [contender.name for contender in results.contenders]
     found: dict[tuple[str, str], list[MetricResult]] = {}
     for metric in results.metrics:
-        if not is_of_level(metric):
+        if metric.role == "primary" or not is_of_level(metric):
             found.setdefault((metric.benchmark, metric.metric), []).append(metric)
     ordered = sorted(found.values(), key=lambda group: all(metric.role != "primary" for metric in group))
     groups = []

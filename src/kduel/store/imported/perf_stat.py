@@ -52,7 +52,7 @@ class PerfStat(ForeignFormat):
             (
                 at
                 for at, (_, text) in enumerate(lines[: MOST_BEFORE + 1])
-                if of_perf(text) or text[:1] in "0123456789<"
+                if of_perf(text) or (text and text[0] in "0123456789<")
             ),
             0,
         )

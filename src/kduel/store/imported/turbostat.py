@@ -9,6 +9,7 @@ from statistics import fmean
 from kduel.benchmarks.turbostat import COLUMNS, PLACES
 from kduel.core.errors import InputError
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, text_lines
+from kduel.store.imported.support.headings import IDENTITY, TRIALS
 from kduel.store.imported.values_csv import number
 
 HEADED = 2
@@ -39,7 +40,8 @@ class TurbostatLog(ForeignFormat):
 
 def is_heading(line: str) -> bool:
     """True if the line names turbostat's columns."""
-    return len({*line.split()} & {*COLUMNS, "Avg_MHz", "TSC_MHz"}) >= HEADED
+    words = {*line.split()}
+    return not words & {*TRIALS, *IDENTITY} and len(words & {*COLUMNS, "Avg_MHz", "TSC_MHz"}) >= HEADED
 
 
 def read_intervals(path: Path) -> dict[str, list[float]]:

@@ -71,6 +71,16 @@ class Wide(ForeignFormat):
             [] if contender or "contender" in names else [name for name in names if name not in (*TRIALS, *IDENTITY)]
         )
 
+    def check(self, path: Path, contender: str | None) -> None:
+        _, header = next(records(path, "Its first line names the columns."))
+        where = location_text(path, 1)
+        names = read_header(where, header, contender is not None)
+        own = [name for name in names if name not in (*TRIALS, *IDENTITY)]
+        if contender is not None or "contender" in names:
+            check_trials(where, own, rf"{TRIAL}|[\d.]+")
+        else:
+            check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
+
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         table = records(path, "Its first line names the columns.")
         _, header = next(table)
@@ -83,10 +93,9 @@ class Wide(ForeignFormat):
         own = [name for name in names if name not in (*numbering, *IDENTITY)]
         about = [name for name in own if by_metric and (is_kernel(name) or is_parameter(name))]
         if by_metric:
-            check_trials(where, own, rf"{TRIAL}|[\d.]+")
             check_by_metric(where, names)
-        else:
-            check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
+        renamed = by_metric and contender is None and "contender" not in map(str.casefold, map(str.strip, header))
+        named: list[tuple[int, str]] = []
         dates = [name for name in own if by_metric and numbering and "[" not in name and DATES & words_of(name)]
         moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
         series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
@@ -101,8 +110,10 @@ class Wide(ForeignFormat):
             trial = (
                 trial_of(path, line, facts[numbering[0]]) if numbering else next(counters.setdefault(key, count(1)))
             )
+            named += [(trial, facts["contender"])] if renamed else []
             for name in about:
-                if stated.setdefault((name, *key), facts[name]) != facts[name]:
+                # A contender has one kernel, and a benchmark one parameter for all of them.
+                if stated.setdefault((name, *(key if is_kernel(name) else key[1:])), facts[name]) != facts[name]:
                     raise InputError(
                         f"{location_text(path, line)}: the column {name[:60]!r} has a second value for "
                         f"{(contender or facts['contender'])[:60]!r}: {facts[name][:60]!r}",
@@ -156,6 +167,11 @@ class Wide(ForeignFormat):
                     numbered=bool(numbering),
                 )
         check_end(path, line)
+        if numbering and len(named) > 1 and all(len({*column}) == len(named) for column in zip(*named, strict=True)):
+            raise InputError(
+                f"{where}: the column of kernels has another value in each trial",
+                "Call it 'contender' if it is that, or give a file for each contender, NAME=FILE.",
+            )
         for name, values in series.items():
             if len(values) > 2 and all(one < other for one, other in pairwise(values)):
                 raise series_error(path, name)

@@ -28,7 +28,7 @@ MOST_BEFORE = 5
 JSON_BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:[\]\[{\"\d-]|\Z))")
 """Where JSON begins, which the prompt `[root@host ~]#` does not."""
 
-ESCAPES = r"\x1b\[\??[0-9;]*[mKhl]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)"
+ESCAPES = r"\x1b\[\??[0-9;]*[mKhl]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
 
 Typed = TypeVar("Typed")
 
@@ -80,6 +80,9 @@ class ForeignFormat(ABC):
     @abstractmethod
     def recognises(self, head: str) -> bool:
         """True if a file that begins like this (64 KiB at most) is in this format."""
+
+    def check(self, path: Path, contender: str | None) -> None:  # noqa: B027 - most formats need none
+        """Raises InputError where a file that is brought in does not say clearly what it holds; a kept import is not asked."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         """Name of the contender that the file measured, the user's or the file's own; None where the file itself names its

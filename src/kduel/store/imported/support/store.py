@@ -132,6 +132,7 @@ def bring_in(
             chosen.append(the_format(source.path, format_name))
             stored = keep_original(source.path, fresh, f"{number:02d}", chosen[-1].name)
             stored.contender = chosen[-1].contender_of(source.path, source.contender, len(sources) == 1)
+            chosen[-1].check(fresh / stored.stored, stored.contender)
             check_alone(source, stored, chosen[-1], record.files, [one.contender for one in sources])
             record.files.append(stored)
         # The copies are read: what is judged is what is kept, even where an original changes meanwhile.
@@ -168,7 +169,9 @@ def check_alone(
             raise InputError(
                 f"two files are called {stored.contender!r}", "Name the contender of each: NAME=FILE NAME=FILE."
             )
-        if one.sha256 == stored.sha256 and not chosen.general:
+        if one.sha256 == stored.sha256 and (
+            not chosen.general or file_stem(Path(one.stored)) == file_stem(Path(stored.stored))
+        ):
             raise InputError(
                 f"{stored.name} has the same bytes as {one.name}, of the same contender {stored.contender!r}",
                 "Give each file once: what was measured once is one trial.",
@@ -331,7 +334,8 @@ def read(run: Path) -> list[Samples]:
             )
         original(run, stored)
     gathering = gather(run, record.files, [formats[stored.format] for stored in record.files], [])
-    samples = gathering.samples(record.baseline, record.primary)
+    # Whatever order this version sees in the files, the baseline is that of the import.
+    samples = gathering.samples(record.baseline or next(iter(record.contenders), None), record.primary)
     if set(record.contenders) != set(samples[0].contenders):
         raise InputError(f"{run / 'import.json'} names other contenders than its files have", "Import them again.")
     return samples
