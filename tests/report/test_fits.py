@@ -62,3 +62,14 @@ def test_nothing_is_fitted_to_two_levels_to_names_or_to_what_is_not_positive() -
     assert not fits("time", cells("1", "2", "4", value=None), exact=False)
     assert fits("time", cells("1", "2", "4", value=None), exact=True)
     assert not fits("time", cells("1", "2", "4", value=-1.0)[:3], exact=False)
+
+
+def test_what_neither_grows_nor_falls_is_not_said_to(tmp_path: Path) -> None:
+    def steady(_levels: dict[str, str], draw: np.random.Generator) -> float:
+        return 80 * float(np.exp(0.01 * draw.standard_normal()))
+
+    text = HEAD + '[[contender]]\nkernel = "installed:old"\n' + CPUS + JOB + COMMAND
+    (group,) = factor_groups(judge_run(make_factor_run(tmp_path / "run", text, steady)))
+    (fit,) = group.fits
+    assert fit.grown.low < 0 < fit.grown.high
+    assert fit.sentence.startswith("time may not change; it goes as cpus^")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,9 @@ import pytest
 
 from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
+from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
+from kduel.report.content.answer import answer
 from kduel.store.imported import Source, bring_in
 
 
@@ -43,3 +46,15 @@ def test_no_test_of_junit_fails_by_a_hint(hints: Results) -> None:
 def test_no_test_of_kernelci_fails_by_a_hint(hints: Results) -> None:
     (test,) = msgspec.json.decode(report_format("kcidb").render(hints))["tests"]
     assert test["status"] == "DONE" and "exploratory: slower" in test["comment"]
+
+
+def test_an_exact_count_is_no_hint(unpack: Callable[[str], Path]) -> None:
+    """Nothing about it is left to chance."""
+    results = judge_run(unpack("icount"))
+    for metric in results.metrics:
+        metric.role = "exploratory"
+    results.headlines = headlines(results)
+    assert any(metric.claimed for metric in results.metrics)
+    texts = [*(one.text for one in results.headlines), report_format("badge").render(results), answer(results).text]
+    assert not any("hint" in text for text in texts)
+    assert "exploratory" not in report_format("junit").render(results)
