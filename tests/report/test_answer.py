@@ -27,7 +27,7 @@ def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> Non
         "fewer instructions; 1 more differs. Timed: with debian-6.12"
     )
     assert "perf-bench-sched-pipe takes 3.9 % longer (+2.2 to +5.7 %); hackbench-10g takes 6.7 % less time" in said
-    assert "95 % confidence, all together; in an emulator, whose times are no processor's" in said
+    assert "95 % confidence for all of them together; emulated: not the times of real hardware" in said
 
 
 def test_an_operation_has_words_beside_its_name() -> None:

@@ -174,9 +174,9 @@ def certainty(results: Results) -> str:
     hints = "hints, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
         return hints if evidence(results).varies else ""
-    together = ", all together" if len(results.gating) > 1 else ""
+    together = " for all of them together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
-    return f"{sure}; in an emulator, whose times are no processor's" if results.machine.timing_warning else sure
+    return f"{sure}; emulated: not the times of real hardware" if results.machine.timing_warning else sure
 
 
 def next_step(results: Results, run: str) -> dict[str, str]:

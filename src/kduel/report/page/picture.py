@@ -104,9 +104,10 @@ def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float]
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
     ways = "Better is right, whether more or less of a metric is better. " if axis.better_right else ""
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
+    marks = "A count has a mark for each condition. " if any(metric.scale == "exact" for metric in metrics) else ""
     return (
-        f"Change, {axis.unit}. {ways}{lines}In the shaded band, ±{bands} %, a difference does not matter; grey and hollow: "
-        "undecided; an arrowhead: it goes on."
+        f"Change, {axis.unit}. {ways}{lines}{marks}In the shaded band, ±{bands} %, a difference does not matter; grey and "
+        "hollow: undecided; an arrow at an end: the interval goes on."
     )
 
 
