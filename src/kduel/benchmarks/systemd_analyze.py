@@ -56,7 +56,7 @@ class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
     def script(self, parameters: SystemdAnalyzeParameters) -> str:
         if user := parameters.user:
             return (
-                f'as_user() {{ runuser -u {user} -- env XDG_RUNTIME_DIR=/run/user/$(id -u {user}) timeout 120 "$@"; }}\n'
+                f'as_user() {{ runuser -u {user} -- env XDG_RUNTIME_DIR="/run/user/$(id -u {user})" timeout 120 "$@"; }}\n'
                 "as_user systemctl --user is-system-running --wait >/dev/null || true\nas_user systemd-analyze --user time\n"
             )
         return "timeout 120 systemctl is-system-running --wait >/dev/null || true\nsystemd-analyze time\n"
