@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,7 @@ PAGES = sorted(
     ]
 )
 FOLDERS = tuple(f"{path.name}/" for path in (ROOT / "src/kduel").iterdir() if path.is_dir() and path.name[0] != "_")
-TOP = ("docs/", "perf/", "scripts/", "studies/", "tests/", "src/")
+TOP = ("contrib/", "docs/", "perf/", "scripts/", "studies/", "tests/", "src/")
 NAME = re.compile(r"`([A-Za-z_][\w./-]*)`")
 
 
@@ -109,3 +112,20 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_terms_of_the_glossary_are_in_order() -> None:
     terms = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE)[1:]
     assert terms == sorted(terms, key=str.casefold) and len(set(terms)) == len(terms)
+
+
+def test_user_pages_are_no_longer_than_a_reader_bears() -> None:
+    """What scripts/reference makes does not count, nor what is for those who write code."""
+    others = {"cli.md", "findings.md", "architecture.md", "parsers.md", "plugins.md", "releasing.md"}
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in others]
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in pages) <= 4500
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    build = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "All pages" in (tmp_path / "site/index.html").read_text("utf-8")
