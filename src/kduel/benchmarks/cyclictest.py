@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import load
@@ -35,6 +35,9 @@ class CyclictestReport(Struct):
     num_threads: Natural
     return_code: int
     thread: dict[Natural, Thread]
+    resolution_in_ns: Natural = 0
+    """1 where all latencies are in nanoseconds (its option -N)."""
+    cmdline: str = field(default="", name="cmdline:")
 
 
 class CyclictestParameters(Parameters, frozen=True):

@@ -17,7 +17,7 @@ from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import UNPAIRED_EDITION, judge_unpaired
-from kduel.store.imported.support.store import CAVEAT, declared_keys, environments, read, record_of
+from kduel.store.imported.support.store import CAVEAT, declared_keys, environments, read_with_settings, record_of
 
 
 def rule_of(run: Path) -> Rule:
@@ -28,9 +28,11 @@ def rule_of(run: Path) -> Rule:
 def results(run: Path) -> Results:
     """The run judged again from the original files. Raises InputError where they are gone or changed."""
     record = record_of(run)
-    samples = read(run)
+    samples, settings = read_with_settings(run)
     rule = rule_of(run)
     known = environments(run)
+    for name, differing in settings.items():
+        known[name]["settings"] = differing
     found = Results(
         judged_by=full_version(),
         study=StudyResult(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from kduel.store.imported.support.call_output import CallOutput, PrintedFormat, 
 from kduel.store.imported.support.foreign import JSON_BEGINS, beginning, json_documents, location_text, text_lines
 
 THREAD = re.compile(
-    r"T: ?(\d+) +\( *\d+\) P: ?\d+ I: ?\d+ C: *(\d+) Min: *(\d+) Act: *\d+ Avg: *(\d+) Max: *(\d+)\s*", re.ASCII
+    r"T: ?(\d+) +\( *\d+\) P: ?(\d+) I: ?(\d+) C: *(\d+) Min: *(\d+) Act: *\d+ Avg: *(\d+) Max: *(\d+)\s*", re.ASCII
 )
 """The line of a thread in microseconds, as -N is not known from it."""
 HISTOGRAM = "# Histogram"
@@ -28,6 +28,8 @@ TOTALS = {"Total": "total", "Min Latencies": "min", "Avg Latencies": "avg", "Max
 FIGURES = re.compile(rf"# ({'|'.join(TOTALS)}): ([\d ]+)")
 COUNTS = re.compile(r"(\d{6,7})[ \t]+(\d+(?:[ \t]+\d+)*)\s*")
 OVERFLOWS = re.compile(r"# Histogram Overflows: ([\d ]+)")
+ASKED = {"priority": r" -p ?(\d+)", "interval": r" -i ?(\d+)"}
+"""On the command line."""
 COLUMNS = "cycles", "min", "avg", "max"
 
 
@@ -57,7 +59,11 @@ class Cyclictest(PrintedFormat):
                     + max((us for one in threads for us, count in one.histogram.items() if count), default=0),
                 )
                 raw = Raw("", "", 0, {REPORT: msgspec.json.encode(report).decode()})
-                yield make_call(f"call {call}", report.num_threads, partial(CYCLICTEST.parse, raw, asked))
+                parts = 1000 if report.resolution_in_ns else 1
+                settings = [
+                    (name, found[1]) for name, key in ASKED.items() if (found := re.search(key, report.cmdline))
+                ]
+                yield make_call(f"call {call}", report.num_threads, partial(read_report, raw, asked, parts), settings)
             return
         lines = list(text_lines(path))
         for line, text in lines:
@@ -78,16 +84,31 @@ class Cyclictest(PrintedFormat):
         for line, text in lines:
             if found := THREAD.fullmatch(text):
                 if own and int(found[1]) <= int(own[-1][1][1]):
-                    yield make_call(own[0][0], len(own), partial(read_threads, [match for _, match in own]))
+                    yield threads_of_call(own)
                     own = []
                 own.append((line, found))
         if own:
-            yield make_call(own[0][0], len(own), partial(read_threads, [match for _, match in own]))
+            yield threads_of_call(own)
 
 
-def make_call(where: int | str, threads: int, read: partial[dict[str, float]]) -> CallOutput:
+def read_report(raw: Raw, asked: CyclictestParameters, parts: int) -> dict[str, float]:
+    """The metrics of a report in so many parts of a microsecond. Raises ParseError."""
+    return {name: value / parts for name, value in CYCLICTEST.parse(raw, asked).items()}
+
+
+def make_call(
+    where: int | str, threads: int, read: Callable[[], dict[str, float]], settings: Sequence[tuple[str, str]] = ()
+) -> CallOutput:
     """A call with so many threads."""
-    return CallOutput(where, f"cyclictest-{threads}t", CYCLICTEST.metrics(CyclictestParameters()), read)
+    name, metrics = f"cyclictest-{threads}t", CYCLICTEST.metrics(CyclictestParameters())
+    return CallOutput(where, name, metrics, read, tuple(settings))
+
+
+def threads_of_call(lines: list[tuple[int, re.Match[str]]]) -> CallOutput:
+    """The call that printed these lines of its threads."""
+    where, first = lines[0]
+    read = partial(read_threads, [match for _, match in lines])
+    return make_call(where, len(lines), read, [("priority", first[2]), ("interval", first[3])])
 
 
 def summarise(threads: list[dict[str, int]]) -> dict[str, float]:
@@ -106,7 +127,7 @@ def summarise(threads: list[dict[str, int]]) -> dict[str, float]:
 
 def read_threads(found: list[re.Match[str]]) -> dict[str, float]:
     """The metrics that the threads' lines have. Raises ParseError."""
-    return summarise([dict(zip(COLUMNS, map(int, match.groups()[1:]), strict=True)) for match in found])
+    return summarise([dict(zip(COLUMNS, map(int, match.groups()[3:]), strict=True)) for match in found])
 
 
 def read_histogram(text: str) -> dict[str, float]:

@@ -15,6 +15,10 @@ from kduel.store.imported.support.call_output import CallOutput, PrintedFormat
 from kduel.store.imported.support.foreign import json_documents, location_text
 
 WAYS = ("read", "write", "trim")
+SETTINGS = (
+    "iodepth", "numjobs", "ioengine", "direct", "size", "rwmixread", "fsync", "fdatasync", "runtime", "rate", "rate_iops",
+)  # fmt: skip
+"""Options of which a job's name shows nothing."""
 FEWEST = 100
 """Operations below which there is no p99."""
 
@@ -42,6 +46,11 @@ class Report(Struct):
         """The job's name, with what it did: one job file may be used for several patterns."""
         options = self.options | job.options
         return " ".join([job.jobname, *(options[key] for key in ("rw", "bs") if key in options)])
+
+    def settings_of(self, job: Job) -> tuple[tuple[str, str], ...]:
+        """The options of a job that its name does not have."""
+        options = self.options | job.options
+        return tuple((key, options[key]) for key in SETTINGS if key in options)
 
 
 class Fio(PrintedFormat):
@@ -75,7 +84,8 @@ class Fio(PrintedFormat):
                 where = f"call {call}, job {name[:80]!r}"
                 moved = {way: busy for way in WAYS if (busy := [one for job in alike if (one := moved_by(job, way))])}
                 metrics = [metric for way in moved for metric in direction_metrics(way, "")]
-                yield CallOutput(where, name, metrics, partial(read_ways, moved, location_text(path, where), skipped))
+                read = partial(read_ways, moved, location_text(path, where), skipped)
+                yield CallOutput(where, name, metrics, read, report.settings_of(alike[0]))
 
 
 def moved_by(job: Job, way: str) -> Direction | None:

@@ -33,6 +33,9 @@ class Transfer(Struct):
     protocol: str
     num_streams: int
     reverse: int = 0
+    blksize: int = 0
+    duration: int = 0
+    target_bitrate: int = 0
 
 
 class Start(Struct):
@@ -102,6 +105,7 @@ class Iperf3(ForeignFormat):
                     )
                     if note not in skipped:
                         skipped.append(note)
+                settings = tuple((key, str(getattr(asked, key))) for key in ("blksize", "duration", "target_bitrate"))
                 figures = (
                     ("throughput", "bit/s", "higher", throughput, "throughput"),
                     ("retransmits", "segments", "lower", sent.retransmits if sent else None, ""),
@@ -114,6 +118,7 @@ class Iperf3(ForeignFormat):
                             str(contender), trials[name], name, metric, unit, better,  # type: ignore[arg-type]
                             json_number(path, place, metric, value), place,
                             "mean" if metric == "throughput" else "value", least=0.0, aspect=aspect or None,  # type: ignore[arg-type]
+                            settings=settings,
                         )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ class JmhResult(Struct, rename="camel"):
     primary_metric: JmhMetric
     secondary_metrics: dict[str, JmhMetric] = {}
     params: dict[str, str] | None = None
+    threads: int | None = None
     jmh_version: str | None = None
     jdk_version: str | None = None
     vm_name: str | None = None
@@ -91,6 +92,7 @@ class Jmh(ForeignFormat):
                         place,
                         "mean",
                         least=0.0 if metric is result.primary_metric else None,
+                        settings=(("threads", str(result.threads)),) if result.threads else (),
                     )
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:

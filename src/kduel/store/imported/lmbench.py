@@ -15,6 +15,9 @@ BEGIN = re.compile(r"\[lmbench\d\S* results for .*\]")
 LINE = re.compile(r"([^\[\]:\"]+): (\d\S*) (nanoseconds|microseconds|milliseconds|[MK]B/sec|MFLOPS)")
 TITLE = re.compile(r'"(.*)')
 ROW = re.compile(r"(\d\S*)[ \t]+(\d\S*)")
+SOCKET = re.compile(r"Socket bandwidth using \S+")
+"""The title of rows that have their unit."""
+SIZED = re.compile(r"(\d\S*) (\d\S*) (MB/sec)")
 CREATION = re.compile(r"(\d+k)\t\d+\t(\d+)\t(\d+)")
 """Size, number, and how many files are made and removed a second."""
 SECONDS = "nanoseconds", "microseconds", "milliseconds"
@@ -48,8 +51,10 @@ class Lmbench(ForeignFormat):
             text = text.strip()
             if BEGIN.fullmatch(text):
                 trial, title = trial + 1, ""
-            elif found := TITLE.fullmatch(text):
-                title = found[1].strip()
+            elif found := TITLE.fullmatch(text) or SOCKET.fullmatch(text):
+                title = found[found.re.groups].strip()
+            elif (found := SIZED.fullmatch(text)) and SOCKET.fullmatch(title):
+                yield row(path, line, contender, trial, f"{title} {found[1]}", found[3], found[2])
             elif found := LINE.fullmatch(text):
                 metric, value, unit = found.groups()
                 yield row(path, line, contender, trial, metric, unit, value)

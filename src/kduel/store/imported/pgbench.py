@@ -17,6 +17,10 @@ from kduel.store.imported.support.foreign import (
 from kduel.store.imported.values_csv import number
 
 TYPE = re.compile(r"transaction type: (?:<builtin: )?(.+?)>?")
+SETTING = re.compile(
+    r"(scaling factor|query mode|number of clients|number of threads|number of transactions per client|duration|maximum number of tries"
+    r"|partition method|partitions): (.+)"
+)
 PROCESSED = re.compile(r"number of transactions actually processed: (\d+)(?:/(\d+))?")
 FAILED = re.compile(r"number of failed transactions: (\d{1,20}) .*")
 LATENCY = re.compile(r"latency average = (\S+) ms")
@@ -39,14 +43,16 @@ class Pgbench(ForeignFormat):
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
-        kind, complete = "", True
+        kind, complete, settings = "", True, dict[str, str]()
         for line, text in text_lines(path):
             if found := TYPE.fullmatch(text):
                 check_complete(path, line, complete, "tps =")
-                kind, complete = found[1], False
+                kind, complete, settings = found[1], False, {}
                 trials[kind] = trials.get(kind, 0) + 1
             elif not kind or complete:
                 continue
+            elif found := SETTING.fullmatch(text):
+                settings[found[1]] = found[2]
             elif (found := PROCESSED.fullmatch(text)) and found[2] not in (None, found[1]):
                 raise InputError(
                     f"{location_text(path, line)}: only {found[1]} of {found[2]} transactions were processed",
@@ -60,13 +66,14 @@ class Pgbench(ForeignFormat):
             elif found := LATENCY.fullmatch(text):
                 yield ForeignRow(
                     str(contender), trials[kind], kind, "latency-mean", "ms", "lower", number(path, line, found[1]),
-                    line, "mean", least=0.0, aspect="request-latency",
+                    line, "mean", least=0.0, aspect="request-latency", settings=(*settings.items(),),
                 )  # fmt: skip
             elif found := RATE.fullmatch(text):
                 complete = True
                 yield ForeignRow(
                     str(contender), trials[kind], kind, "transactions-per-second", "1/s", "higher",
                     number(path, line, found[1]), line, "mean", least=0.0, aspect="throughput",
+                    settings=(*settings.items(),),
                 )  # fmt: skip
         check_complete(path, "its end", complete, "tps =")
 

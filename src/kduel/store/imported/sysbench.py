@@ -22,6 +22,13 @@ KINDS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Lines that tell the test, and what else its name has."""
 
+SETTING = re.compile(
+    r" *(?:(Prime numbers limit|block size|total size|scope): (\S+)|(Block size) (\S+)|()(\d+ files, \S+ each)|()(Using \S+ I/O mode))"
+)
+"""With what a test was called: name and value."""
+QUERIES = re.compile(r" {8}(read|write): +(\d+)")
+TRANSACTIONS = re.compile(r"    transactions: +(\d+) .*")
+
 
 class Figure(NamedTuple):
     """A line with a figure, and what the figure is."""
@@ -74,12 +81,12 @@ class Sysbench(ForeignFormat):
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
-        kind, threads, found = "other", "", list[tuple[int, str, Figure]]()
-        complete = True
+        kind, threads, found, settings = "other", "", list[tuple[int, str, Figure]](), list[tuple[str, str]]()
+        complete, queries = True, dict[str, int]()
         for line, text in text_lines(path):
             if BEGIN.fullmatch(text):
                 check_complete(path, line, complete, "execution time")
-                kind, threads, found, complete = "other", "", [], False
+                kind, threads, found, complete, settings, queries = "other", "", [], False, [], {}
             elif complete:
                 continue
             elif told := THREADS.fullmatch(text):
@@ -91,9 +98,17 @@ class Sysbench(ForeignFormat):
                 for place, value, one in found:
                     yield ForeignRow(
                         str(contender), trials[name], name, one.metric, one.unit, one.better, number(path, place, value), place,
-                        one.statistic, least=0.0, aspect=one.aspect,
+                        one.statistic, least=0.0, aspect=one.aspect, settings=(*settings,),
                     )  # fmt: skip
             else:
+                if asked := SETTING.fullmatch(text):
+                    name, value = (one for one in asked.groups() if one is not None)
+                    settings.append((name or "files" if "files" in value else name or "mode", value))
+                if asked := QUERIES.fullmatch(text):
+                    queries[asked[1]] = int(asked[2])
+                elif (asked := TRANSACTIONS.fullmatch(text)) and (count := int(asked[1])):
+                    # Of one transaction: what tells read_only from write_only.
+                    settings += [(f"queries, {way}", f"{number / count:.0f}") for way, number in queries.items()]
                 for pattern, test in KINDS:
                     if match := pattern.fullmatch(text):
                         kind = "-".join((test, *(word.replace(" ", "-") for word in match.groups())))

@@ -36,6 +36,9 @@ class TurbostatLog(ForeignFormat):
                     str(contender), 1, "session", metric.name, metric.unit, metric.better, fmean(values),
                     f"{len(values)} intervals", metric.statistic, least=0.0, aspect=metric.aspect or None,
                 )  # fmt: skip
+        heading = next(text for _, text in text_lines(path) if is_heading(text))
+        if others := [name for name in heading.split() if name not in (*COLUMNS, *PLACES)]:
+            skipped.append(f"{path.name}: the columns {', '.join(others)[:300]}")
 
 
 def is_heading(line: str) -> bool:

@@ -13,7 +13,8 @@ from kduel.store.imported.values_csv import number
 
 COPIES = re.compile(r"\d+ CPUs? in system; running (\d{1,6}) parallel cop(?:y|ies) of tests")
 TEST = re.compile(r"(\S.*?) {2,}(\S+) (lps|lpm|KBps|MWIPS|MFLOPS|samples|score)\s+\(\d+\.\d s, \d+ samples\)")
-INDEX = re.compile(r"System Benchmarks Index Score +(\d\S*)")
+INDEX = re.compile(r"System Benchmarks Index Score( \(Partial Only\))? +(\d\S*)")
+"""Partial is that of a call with some of the tests."""
 
 
 class UnixBench(ForeignFormat):
@@ -35,7 +36,13 @@ class UnixBench(ForeignFormat):
                 trials[name] += 1
                 continue
             found, index = TEST.fullmatch(text.strip()), INDEX.fullmatch(text.strip())
-            metric, value, unit = found.groups() if found else ("index", index[1], "") if index else ("", "", "")
+            metric, value, unit = (
+                found.groups()
+                if found
+                else (f"index{(index[1] or '').lower()}", index[2], "")
+                if index
+                else ("", "", "")
+            )
             if not metric:
                 continue
             if not name:

@@ -165,6 +165,7 @@ class Wide(ForeignFormat):
                     statistic(metric),
                     exact=is_size(benchmark, metric, unit),
                     numbered=bool(numbering),
+                    settings=tuple((one, facts[one]) for one in about if not is_kernel(one)),
                 )
         check_end(path, line)
         if numbering and len(named) > 1 and all(len({*column}) == len(named) for column in zip(*named, strict=True)):

@@ -17,7 +17,8 @@ from kduel.store.imported.support.foreign import (
 )
 from kduel.store.imported.values_csv import number
 
-BEGIN = re.compile(r"Running \S+ test @ (\S+)")
+BEGIN = re.compile(r"Running (\S+) test @ (\S+)")
+ASKED = re.compile(r" *(\d+) threads and (\d+) connections")
 PERCENTILE = re.compile(r"\s+(50|99)(?:\.000)?%\s+([0-9.]+)(us|ms|s|m) *")
 """wrk pads a unit of one letter with a blank; wrk2 has decimals."""
 RATE = re.compile(r"Requests/sec:\s+(\S+)\s*")
@@ -38,12 +39,14 @@ class Wrk(ForeignFormat):
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
-        place, complete = "", True
+        place, complete, settings = "", True, list[tuple[str, str]]()
         for line, text in text_lines(path):
             if found := BEGIN.fullmatch(text):
                 check_complete(path, line, complete, "Requests/sec:")
-                place, complete = found[1], False
+                place, complete, settings = found[2], False, [("duration", found[1])]
                 trials[place] = trials.get(place, 0) + 1
+            elif found := ASKED.fullmatch(text):
+                settings += zip(("threads", "connections"), found.groups(), strict=True)
             elif found := ERRORS.fullmatch(text):
                 raise InputError(
                     f"{location_text(path, line)}: a call had errors: {found[1][:80]}",
@@ -59,13 +62,14 @@ class Wrk(ForeignFormat):
                 yield ForeignRow(
                     str(contender), trials.get(place, 0), place, metric, "ms", "lower",
                     number(path, line, found[2]) * MILLISECONDS[found[3]], line, statistic, least=0.0,
-                    aspect="request-latency",
+                    aspect="request-latency", settings=(*settings,),
                 )  # fmt: skip
             elif found := RATE.fullmatch(text):
                 complete = True
                 yield ForeignRow(
                     str(contender), trials.get(place, 0), place, "requests-per-second", "1/s", "higher",
                     number(path, line, found[1]), line, "mean", least=0.0, aspect="throughput",
+                    settings=(*settings,),
                 )  # fmt: skip
         check_complete(path, "its end", complete, "Requests/sec:")
 

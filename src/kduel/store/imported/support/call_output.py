@@ -24,6 +24,8 @@ class CallOutput(NamedTuple):
     """All that it may have; what `read` does not give is left out."""
     read: Callable[[], dict[str, float]]
     """The values by metric. Raises ParseError."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """With what the program was called, as far as the benchmark's name does not say it."""
 
 
 class PrintedFormat(ForeignFormat):
@@ -43,6 +45,7 @@ class PrintedFormat(ForeignFormat):
                 yield ForeignRow(
                     str(contender), trials[one.benchmark], one.benchmark, metric.name, metric.unit, metric.better, value,
                     one.where, metric.statistic, least=metric.least, aspect=metric.aspect or None,
+                    settings=one.settings,
                 )  # fmt: skip
 
 

@@ -60,6 +60,8 @@ class ForeignRow(NamedTuple):
     the repetitions of one benchmark, of which there may be as many as its program chose."""
     role: Role | None = None
     """Whether the metric decides; None where the file does not state it."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """With what the benchmark was called, as far as the file says it and the benchmark's name does not: names and values."""
 
 
 class ForeignFormat(ABC):

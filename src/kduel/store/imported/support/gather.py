@@ -51,6 +51,10 @@ class Gathering:
         """By contender, the trials that its files number themselves."""
         self.repeated: dict[tuple[str, str], int] = {}
         """By contender and benchmark, the largest trial that no file numbers."""
+        self.settings: dict[str, dict[str, dict[str, str]]] = {}
+        """By benchmark and contender: with what it was called."""
+        self.mixed: InputError | None = None
+        """Refusal of trials of one contender that were called with different things; a kept import is not refused."""
         self.count = 0
 
     def add(self, path: Path, rows: Iterable[ForeignRow], calls: bool = False, benchmark: str = "") -> None:
@@ -133,6 +137,8 @@ class Gathering:
                     "A metric has one unit, one better side, one kind, one aspect and one role: convert the values, or give it another name.",
                 )
         self.contenders.setdefault(row.contender, location_text(path, row.where))
+        if row.settings:
+            self.take_settings(path, row)
         values = found.values.setdefault(row.contender, {})
         conditions = found.conditions.setdefault(row.contender, {}).setdefault(row.trial, {})
         if row.condition in conditions if row.condition and conditions else row.trial in values:
@@ -147,6 +153,28 @@ class Gathering:
         self.trials.add(row.trial)
         if row.numbered:
             self.numbered.setdefault(row.contender, set()).add(row.trial)
+
+    def take_settings(self, path: Path, row: ForeignRow) -> None:
+        """Note with what a benchmark was called, and whether another trial of the contender was called with something else."""
+        own = self.settings.setdefault(row.benchmark, {}).setdefault(row.contender, {})
+        for name, value in row.settings:
+            if own.setdefault(name, value) != value:
+                self.mixed = self.mixed or InputError(
+                    f"{location_text(path, row.where)}: {row.benchmark} of {row.contender!r} has {name} {value[:60]!r}, but "
+                    f"{own[name][:60]!r} before",
+                    "Trials are repetitions: import what was measured with other settings as a run of its own, or write a table "
+                    "with a benchmark for each.",
+                )
+
+    def differing_settings(self) -> dict[str, dict[str, str]]:
+        """By contender: with what benchmarks were called, where contenders differ in it."""
+        found: dict[str, dict[str, str]] = {}
+        for benchmark, arms in self.settings.items():
+            for name in dict.fromkeys(name for own in arms.values() for name in own):
+                if len({own.get(name) for own in arms.values()}) > 1:
+                    for contender, own in arms.items():
+                        found.setdefault(contender, {})[f"{benchmark}: {name}"] = own.get(name, "not stated")
+        return found
 
     def check_names(self, path: Path, row: ForeignRow) -> None:
         """Names are shown in terminals and pages. Raises InputError for control characters and absurd lengths."""

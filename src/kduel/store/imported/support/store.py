@@ -137,6 +137,8 @@ def bring_in(
             record.files.append(stored)
         # The copies are read: what is judged is what is kept, even where an original changes meanwhile.
         gathering = gather(fresh, record.files, chosen, record.skipped)
+        if gathering.mixed:
+            raise gathering.mixed
         samples = gathering.samples(baseline, record.primary)
         record.skipped += gathering.left_out()
         if conditions is not None:
@@ -325,6 +327,11 @@ def examine(run: Path) -> Integrity:
 
 def read(run: Path) -> list[Samples]:
     """Every value of an imported run, read again from the original files, unpaired. Raises InputError."""
+    return read_with_settings(run)[0]
+
+
+def read_with_settings(run: Path) -> tuple[list[Samples], dict[str, dict[str, str]]]:
+    """The values, and by contender with what its benchmarks were called, where contenders differ in it. Raises InputError."""
     record = record_of(run)
     formats = plugins("imported")
     for stored in record.files:
@@ -338,7 +345,7 @@ def read(run: Path) -> list[Samples]:
     samples = gathering.samples(record.baseline or next(iter(record.contenders), None), record.primary)
     if set(record.contenders) != set(samples[0].contenders):
         raise InputError(f"{run / 'import.json'} names other contenders than its files have", "Import them again.")
-    return samples
+    return samples, gathering.differing_settings()
 
 
 def contenders(run: Path) -> list[str]:
