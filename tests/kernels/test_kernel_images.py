@@ -15,7 +15,15 @@ from made_kernels import HEADERS, bzimage, elf, vmlinux, with_length
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel
-from kduel.kernels.files.image import embedded_config, has_pvh_entry, identify, kernel_contents, uncompressed_kernel
+from kduel.kernels.files.image import (
+    embedded_config,
+    has_pvh_entry,
+    identify,
+    images_entered_alike,
+    kernel_contents,
+    note_silent_entry,
+    uncompressed_kernel,
+)
 
 START = bzimage()[:0x260]
 
@@ -130,6 +138,19 @@ def test_the_elf_inside(how: str, tmp_path: Path, cache: Cache) -> None:
     assert found is not None and found.read_bytes().startswith(vmlinux("6.1.0"))
     image.unlink()
     assert uncompressed_kernel(as_kernel(image), cache) == found, "the second time it comes from the cache"
+
+
+def test_a_kernel_that_was_silent_where_it_was_entered_is_booted_by_its_image(tmp_path: Path, cache: Cache) -> None:
+    for digit in "12":
+        (tmp_path / digit).mkdir()
+    data = bzimage("6.1.0", payload=payload("none"))
+    one, other = (as_kernel(put(tmp_path / digit, data), digit * 64) for digit in "12")
+    kernels = {"one": one, "other": other}
+    assert not {one.image, other.image} & {*images_entered_alike(kernels, cache).values()}
+    note_silent_entry(one, cache)
+    there = Cache(cache.root)
+    assert images_entered_alike(kernels, there) == {"one": one.image, "other": other.image}, "all by their images"
+    assert images_entered_alike({"other": other}, there) != {"other": other.image}, "another kernel is not concerned"
 
 
 @pytest.mark.parametrize("how", ["gzip", "xz", "lzma", "bzip2", "zstd", "lz4"])

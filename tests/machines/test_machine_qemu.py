@@ -132,6 +132,7 @@ def test_a_kernel_that_qemu_cannot_enter_is_booted_by_its_image(cache, kernel, t
     settings = PLUGIN.read_settings({"accel": "tcg", "memory": "512M", "disk": "256M", "boot_deadline": 900.0})
     machine = PLUGIN.prepare(settings, [arm], Needs(), cache=cache, progress=Progress())
     machine.images = {kernel.sha256: tiny.kernel(tmp_path / "silent", tiny.POWER_OFF)}
+    machine.cache = Cache(tmp_path / "cache")
     if heard:
         machine.heard.add(kernel.sha256)
     script = compose([ScriptStep(label="s", script="echo yes", timeout=600)], settle=Settle(mode="fixed", seconds=0))
@@ -146,6 +147,7 @@ def test_a_kernel_that_qemu_cannot_enter_is_booted_by_its_image(cache, kernel, t
     assert "vmlinuz with earlyprintk=serial,ttyS0,115200, it printed:\n    " in first.message
     assert f"Linux version {kernel.release}" in first.message
     assert ("from now on all kernels are booted by their images" in first.message) is not heard
+    assert Cache(tmp_path / "cache").has("silent-entries", kernel.sha256) is not heard, "other processes know it, too"
     if not heard:
         assert good(once("second")).timings["ready"] > 0
 

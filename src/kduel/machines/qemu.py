@@ -29,7 +29,7 @@ from kduel.guest.topology import settle_cpus
 from kduel.guest.turns import BlockTurns, Seat, run_in_turns
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels import Kernel
-from kduel.kernels.files.image import images_entered_alike
+from kduel.kernels.files.image import images_entered_alike, note_silent_entry
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
 from kduel.machines.guests.judged import GuestMachine, QemuSettings, one_or_all, settings_of_peer
 from kduel.machines.host.processors import host_cpu, host_cpus, is_virtual
@@ -112,6 +112,7 @@ class InQemu(GuestMachine):
         begins, told = boot_again(machine, kernel.image, self.settings.boot_deadline)
         if begins and machine.kernel != kernel.image and kernel.sha256 not in self.heard:
             self.by_image = True
+            note_silent_entry(kernel, self.cache)
             told += "\nQEMU cannot enter this kernel directly: from now on all kernels are booted by their images."
         return structs.replace(outcome, message=f"{outcome.message} {told}")
 

@@ -103,13 +103,26 @@ def _write_contents(path: Path, stream: IO[bytes]) -> None:
         stream.write(unwrap(data, path))
 
 
+SILENT = "silent-entries"
+"""Kind of the cache's entries of kernels that print nothing where QEMU enters them directly."""
+
+
+def note_silent_entry(kernel: Kernel, cache: Cache) -> None:
+    """Let every process that uses the cache boot the kernel by its image: workers, and a run that is resumed."""
+
+    def build(into: Path) -> None:
+        (into / "release").write_text(f"{kernel.release}\n")
+
+    cache.entry(SILENT, kernel.sha256, build)
+
+
 def uncompressed_kernel(kernel: Kernel, cache: Cache) -> Path | None:
     """The kernel as an ELF that QEMU boots by its PVH entry, skipping the decompressor; kept in the cache.
 
-    None where the kernel has no such entry (another architecture, or built without CONFIG_PVH).
+    None where the kernel has no such entry (another architecture, or built without CONFIG_PVH), or was silent there.
     Raises InputError, HostError as `kernel_contents`.
     """
-    if kernel.architecture != "x86_64":
+    if kernel.architecture != "x86_64" or cache.has(SILENT, kernel.sha256):
         return None
 
     def build(into: Path) -> None:
