@@ -245,8 +245,9 @@ def command(**given: Any) -> None:
 
 def show_counters(options: ExplainOptions) -> None:
     """Show the scheduler's counters that a run kept. Raises InputError where there are none."""
+    from kduel.benchmarks.support.schedstat import GROUP
     from kduel.judge.evaluate import judge_run
-    from kduel.report.content.scheduling import GROUP, counter_tables, counters_text
+    from kduel.report.content.scheduling import counter_tables, counters_text
 
     targets = options.targets
     for option in options_on_command_line():

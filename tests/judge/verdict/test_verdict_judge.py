@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from verdict_tables import generations, noisy, table
 
+from kduel.benchmarks.support import schedstat
 from kduel.core.errors import InputError
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
@@ -347,6 +348,29 @@ def test_benjamini_and_hochberg_step_by_step() -> None:
     # With two of ten called, intervals are at 1 - .05 * 2/10.
     logs = math.log1p((found[0].ci_high_pct or 0) / 100) - math.log1p((found[0].effect_pct or 0) / 100)
     assert logs == pytest.approx(stats.t.isf(0.005, 9) * 0.05 * np.array([1.0, -1.0] * 5).std(ddof=1) / math.sqrt(10))
+
+
+def test_counters_of_the_scheduler_are_families_by_themselves() -> None:
+    own = [
+        msgspec.structs.replace(noisy(50 + i, e, 0.02, 12, primary=False), benchmark=f"b{i}")
+        for i, e in enumerate([0.05, 0.0])
+    ]
+    kept = {metric.name: metric for metric in schedstat.metrics()}
+    counters = [
+        msgspec.structs.replace(noisy(60 + i, 0.0, 0.02, 12, primary=False), benchmark="b0", metric=metric)
+        for i, metric in enumerate(kept.values())
+    ]
+    found = judge([counters[0], *own, *counters[1:]], TEN)
+    alone = {(m.benchmark, m.metric): m for part in (own, counters) for m in judge(part, TEN)}
+    for m in found[1:3]:
+        before = alone[m.benchmark, m.metric]
+        assert (m.q_value, m.ci_low_pct, m.verdict) == (before.q_value, before.ci_low_pct, before.verdict)
+    levels = [m for m in found if "-domain" in m.metric]
+    totals = [m for m in found if m not in levels and m.metric in kept]
+    assert len(levels) == 8 * 8 and len(totals) == len(kept) - 64
+    for part in (levels, totals):
+        p = [m.beside["p_t"] or 0 for m in part]
+        assert [m.q_value for m in part] == pytest.approx(stats.false_discovery_control(p).tolist(), rel=0.08)
 
 
 def test_a_p_value_at_its_limit_is_called() -> None:

@@ -15,6 +15,7 @@ from kduel.benchmarks.support.output import ParseError
 from kduel.core.experiment import Metric
 from kduel.core.untrusted import read
 
+GROUP = "scheduler"
 BEFORE, AFTER, SWITCH = "schedstat.before", "schedstat.after", "schedstat.switch"
 """Files in the step's directory: the counters, and whether the kernel counted."""
 SYSCTL = "/proc/sys/kernel/sched_schedstats"
@@ -106,6 +107,11 @@ def of_level(counter: str, level: int) -> str:
     return f"domain{level}-{counter}"
 
 
+def is_of_level(group: str, metric: str) -> bool:
+    """True for a counter of one level of domains."""
+    return group == GROUP and re.match("sched-domain[0-9]+-", metric) is not None
+
+
 @functools.cache
 def metrics() -> tuple[Metric, ...]:
     """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
@@ -118,7 +124,7 @@ def metrics() -> tuple[Metric, ...]:
             _UNITS.get(name, "count"),
             "none",
             f"{text}, over all CPUs, during the step",
-            group="scheduler",
+            group=GROUP,
             optional=True,
             derived=_DERIVED.get(name, ""),
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtr
 
+from kduel.benchmarks.support.schedstat import GROUP, is_of_level
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
@@ -123,10 +124,18 @@ def more_blocks(c: Comparison, alpha: float, only: int | None = None) -> int | N
 
 
 def explore(comparisons: list[Comparison], rule: Rule) -> list[Assessment]:
-    """Exploratory metrics: Benjamini and Hochberg's procedure on repeated p-values, valid whenever the run stopped."""
-    discoveries = benjamini_hochberg([repeated_p(c) for c in comparisons], rule.alpha)
+    """Exploratory metrics: Benjamini and Hochberg's procedure on repeated p-values, valid whenever the run stopped; for each kind by
+    itself, so that the scheduler's many counters widen no interval of a benchmark's own metrics."""
+    kinds = [kind_of(c.table) for c in comparisons]
+    p_values = [repeated_p(c) for c in comparisons]
+    families = {
+        kind: benjamini_hochberg([p for p, own in zip(p_values, kinds, strict=True) if own == kind], rule.alpha)
+        for kind in set(kinds)
+    }
+    q_values = {kind: iter(family.q_values) for kind, family in families.items()}
     found = []
-    for c, q_value in zip(comparisons, discoveries.q_values, strict=True):
+    for c, kind in zip(comparisons, kinds, strict=True):
+        discoveries, q_value = families[kind], next(q_values[kind])
         finding = assess_present(c, discoveries.level)._replace(q_value=q_value)
         if finding.low is not None and finding.high is not None and not finding.confounded | finding.insufficient:
             side = classify(
@@ -135,6 +144,13 @@ def explore(comparisons: list[Comparison], rule: Rule) -> list[Assessment]:
             finding = call_verdict(c, finding, int(side), int(c.complete.size))
         found.append(finding)
     return found
+
+
+def kind_of(table: Samples) -> str:
+    """The kind of an exploratory metric: a benchmark's own, a counter of the scheduler, or one of a single level of domains."""
+    if is_of_level(table.metric.group, table.metric.name):
+        return "level"
+    return GROUP if table.metric.group == GROUP else ""
 
 
 REPEATED = (1.0, 0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-12)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from kduel.benchmarks.support.schedstat import is_of_level
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct, shown_unit
 from kduel.core.metric_results import COUNTS, MetricResult, Verdict
 from kduel.core.results import Results
@@ -27,7 +28,6 @@ from kduel.report.content.factors import FactorGroup, factor_groups
 from kduel.report.content.methods import measured_how
 from kduel.report.content.notes import Notes, number_notes
 from kduel.report.content.provenance import provenance
-from kduel.report.content.scheduling import is_of_level
 from kduel.report.content.undecided import by_reason
 
 SIGNS: dict[str, str] = {
@@ -154,7 +154,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     primary = [m for m in mine if m.role == "primary"]
     if not evidence(results).varies and all(m.unit in COUNTS for m in primary):
         primary.sort(key=lambda m: (m.verdict == "undecided", largest_first(m)))
-    exploratory = [m for m in mine if m.role != "primary" and not is_of_level(m)]
+    exploratory = [m for m in mine if m.role != "primary" and not is_of_level(m.group, m.metric)]
     gating = primary or exploratory
     delta = results.study.delta
     return ContenderSummary(

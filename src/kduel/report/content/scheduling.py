@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from kduel.benchmarks.support.schedstat import LEVELS, of_level
+from kduel.benchmarks.support.schedstat import GROUP, LEVELS, of_level
 from kduel.core.format import MISSING, arms, effect, interval_text, shown_unit
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 
 PREFIX = "sched-"
-GROUP = "scheduler"
 WAKEUPS = ("wakeups", "wakeups-local", "local-share", "wakeups-remote", "wakeups-affine")
 WAITS = ("schedules", "idle-switches", "time-slices", "run-time", "run-delay", "delay-per-slice", "yields")
 OF_LEVEL = (
     *("newidle-calls", "newidle-failed", "newidle-pulled", "idle-pulled", "busy-pulled", "active-pushed"),
     *("wakeups-remote", "wakeups-affine"),
 )
-LEVEL = re.compile(rf"{PREFIX}domain[0-9]+-")
 
 
 class CounterRow(Struct, frozen=True, kw_only=True):
@@ -54,11 +51,6 @@ class CounterTable(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """The step and whom it compares."""
         return f"{self.step}: {self.contender} against {self.baseline}"
-
-
-def is_of_level(metric: MetricResult) -> bool:
-    """True for a counter of one level of domains, which only these tables have."""
-    return metric.group == GROUP and LEVEL.match(metric.metric) is not None
 
 
 def counter_tables(results: Results) -> list[CounterTable]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 from msgspec import Struct
 
+from kduel.benchmarks.support.schedstat import is_of_level
 from kduel.core.host import wait_share
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
@@ -14,7 +15,6 @@ from kduel.report.content.evidence import evidence
 from kduel.report.content.host import drawn_figure, figures
 from kduel.report.content.methods import value_words
 from kduel.report.content.notes import key
-from kduel.report.content.scheduling import is_of_level
 from kduel.report.plots import trials as drawn
 from kduel.report.plots.turns import Column, turns_charts
 
@@ -56,7 +56,7 @@ def metric_groups(results: Results) -> list[MetricGroup]:
     names = [contender.name for contender in results.contenders]
     found: dict[tuple[str, str], list[MetricResult]] = {}
     for metric in results.metrics:
-        if metric.role == "primary" or not is_of_level(metric):
+        if metric.role == "primary" or not is_of_level(metric.group, metric.metric):
             found.setdefault((metric.benchmark, metric.metric), []).append(metric)
     ordered = sorted(found.values(), key=lambda group: all(metric.role != "primary" for metric in group))
     groups = []
