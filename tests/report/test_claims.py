@@ -26,6 +26,7 @@ from claims import (
 
 from kduel.core.format import effect
 from kduel.core.results import Results
+from kduel.judge.factors.headline import matters
 
 Runs = Callable[[str], Results]
 
@@ -102,6 +103,23 @@ def test_an_effect_is_never_claimed_without_those_that_it_cannot_be_told_from(ru
                 and one.aliases[0] not in piece.heading + piece.claim
             ]
             assert name in DATA or not lacking, f"{name}: {one.name} without its alias: {lacking[:3]}"
+
+
+@pytest.mark.slow
+def test_a_main_effect_is_never_claimed_without_the_highest_interaction(run_of: Runs, tmp_path: Path) -> None:
+    results = run_of("three-way interaction")
+    main = next(one for one in results.effects if one.kind == "main" and one.factors == ["kernel"])
+    assert main.result.claimed and not main.result.below_delta
+    assert [len(one.factors) for one in results.effects if one.kind == "interaction" and matters(one.result)] == [3]
+    for name, text in outputs(results, tmp_path).items():
+        alone = [
+            piece.claim
+            for piece in pieces(text)
+            if effect(main.result) in piece.claim
+            and "…" not in piece.claim
+            and not re.search("on average|×", piece.heading + piece.claim)
+        ]
+        assert name in DATA or not alone, f"{name}: {alone[:3]}"
 
 
 @pytest.mark.slow

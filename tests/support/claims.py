@@ -7,6 +7,7 @@ exploratory. A report format that is added is found by itself.
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from examples import single
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, THP, make_factor_run, with_interaction
 from made_runs import make_run
@@ -44,17 +46,29 @@ AUDIT = """
 [[factor]]
 name = "audit"
 levels = { on = {}, off = { cmdline = "audit=0" } }
-[design]
-fraction = 2
 """
+FRACTION = "[design]\nfraction = 2\n"
 """A third factor in half of the cells: each effect has an alias."""
 
 
 def fraction(place: Path) -> Results:
     """Half of the cells of three factors, in which the kernel's effect depends on huge pages."""
     return judge_run(
-        make_factor_run(place / "fraction", HEAD + KERNELS + THP + AUDIT + JOB + COMMAND, with_interaction)
+        make_factor_run(place / "fraction", HEAD + KERNELS + THP + AUDIT + FRACTION + JOB + COMMAND, with_interaction)
     )
+
+
+def three_way(place: Path) -> Results:
+    """All cells of three factors: the kernel's effect depends on both others together, and on neither by itself."""
+
+    def value(levels: dict[str, str], draw: np.random.Generator) -> float:
+        odd = (levels["kernel"] == "installed-new") ^ (levels["thp"] == "always") ^ (levels["audit"] == "off")
+        return 10 * math.exp(
+            0.05 * (levels["kernel"] == "installed-new") + 0.03 * odd + 0.002 * draw.standard_normal()
+        )
+
+    study = HEAD + KERNELS + THP + AUDIT + "[design]\ninteractions = 3\n" + JOB + COMMAND
+    return judge_run(make_factor_run(place / "three-way", study, value))
 
 
 def interrupted(place: Path) -> Results:
@@ -76,6 +90,7 @@ KINDS: dict[str, Callable[[Path], Results]] = PAGES | {
     "interrupted": interrupted,
     "one trial each": lambda _: single(),
     "fraction": fraction,
+    "three-way interaction": three_way,
     "contradicting": contradicting,
     "published table": lambda _: judge_path(ROOT / "studies/published/generations.csv"),
 }
