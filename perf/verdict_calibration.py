@@ -27,18 +27,17 @@ from kduel.core.experiment import Metric
 from kduel.core.orders import reversed_orders
 from kduel.core.samples import Samples
 from kduel.judge.verdict import noise as noises
-from kduel.judge.verdict.adjust import estimates, plain_means
+from kduel.judge.verdict.adjust import plain_means
 from kduel.judge.verdict.calibrate import Characteristics, simulate
-from kduel.judge.verdict.classify import UNDECIDED
 from kduel.judge.verdict.interim import primary_results
 from kduel.judge.verdict.judge import judge
-from kduel.judge.verdict.looks import Looks, decide, plan_looks, repeated_interval
+from kduel.judge.verdict.looks import plan_looks, repeated_interval
 from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, scale_noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import critical_t, normal_levels, student_levels
 
 DOCUMENT = Path(__file__).parents[1] / "docs/statistics.md"
-RULE, FIRST = Rule(), Rule.of_edition(1)
+RULE, FIRST, CARRY_OVER = Rule(), Rule.of_edition(1), Rule(carry_over=True)
 BOTH = float(np.sqrt(2))
 """Boots that vary by 1 % each make a ratio that varies by 1.41 %."""
 SLOW = ("missing", "censored")
@@ -402,21 +401,22 @@ def carry_over(runs: int) -> list[str]:
     rows = []
     for sds in (0, 1, 2, 3, 4, 9):
         generator = np.random.default_rng([11, sds])
-        false = named = 0
+        false = named = left = 0
         for seed in range(max(100, runs // 66)):
             whole = following(sds)(generator, RULE.max_blocks, seed)
-            (found,) = judge([whole], RULE)
+            (found,), (regressed,) = judge([whole], RULE), judge([whole], CARRY_OVER)
+            left += regressed.verdict not in ("undecided", "equivalent")
             if found.verdict not in ("undecided", "equivalent"):
                 false += 1
                 named += "carry-over" in codes(first_blocks(whole, found.decided_at or RULE.max_blocks))
         rows.append(
-            (sds, pct(false / (seed + 1), 0), pct(named / false, 0) if false else "–", regressed(sds, runs // 2))
+            (sds, pct(false / (seed + 1), 0), pct(named / false, 0) if false else "–", pct(left / (seed + 1)))
         )
     heads = (
         "SD",
         "false verdicts, %",
         "of them with the finding, %",
-        "with the trial before as covariate, from 10 blocks, %",
+        "with `carry_over = true`, %",
     )
     return table(heads, rows)
 
@@ -426,28 +426,6 @@ def first_blocks(table: Samples, count: int) -> Samples:
     values = {name: column[:count] for name, column in table.values.items()}
     order = {name: column[:count] for name, column in table.order.items()}
     return structs.replace(table, blocks=table.blocks[:count], values=values, order=order)
-
-
-def regressed(sds: float, runs: int) -> str:
-    """False verdicts, in per cent, of the same runs where pairs are regressed on the place and on the contender of the trial
-    before, and no look is before the tenth block. Not what the product does."""
-    draw, blocks = np.random.default_rng([12, round(sds)]), RULE.max_blocks
-    second_first = draw.integers(0, 2, (runs, blocks)).astype(bool)
-    trials = draw.standard_normal((runs, 2 * blocks))
-    is_second = np.empty((runs, 2 * blocks), dtype=bool)
-    is_second[:, 0::2], is_second[:, 1::2] = second_first, ~second_first
-    after = np.zeros_like(trials)
-    after[:, 1:] = is_second[:, :-1]
-    trials = trials + sds * after
-    sign = np.where(second_first, -1.0, 1.0)
-    differences, before = (sign * (one[:, 1::2] - one[:, 0::2]) for one in (trials, after))
-    planned = plan_looks(RULE, range(1, blocks + 1))
-    late = [place for place, count in enumerate(planned.pairs) if count >= 10]
-    looks = Looks(*(tuple(np.array(one)[late].tolist()) for one in (planned.blocks, planned.pairs)), len(late))
-    levels = planned.levels(RULE, RULE.alpha)[late]
-    low, high = repeated_interval(estimates(differences, [sign, before], looks.pairs, 0), levels)
-    may = np.ones((runs, len(late)), dtype=bool)
-    return pct(float((decide(low, high, looks, 1e-9, RULE, may).side != UNDECIDED).mean()))
 
 
 PARTS: dict[str, Callable[[int], list[str]]] = {

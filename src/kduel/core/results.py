@@ -150,6 +150,8 @@ class StudyResult(Struct, kw_only=True):
     """In how many slices a step that stops by the clock was measured, at most."""
     reduce: Reducer = "better-half"
     """How slices became a trial's value."""
+    carry_over: bool = False
+    """Whether the contender of the trial before entered the intervals."""
     turns: Turns | None = None
     """Whether the guests of a block took turns: milliseconds, 0 for whole slices in turn; "off" or null: one boot after the
     other."""

@@ -64,6 +64,8 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Whether all guests of a block are alive at once, of which one runs at any moment: turns of so many milliseconds, 0
     for whole slices in turn, "off" for one boot after the other. None: DEFAULT_MS where guests are emulated and the host has
     room for all of a block, else off; in the record of a run from before there were turns, off."""
+    carry_over: bool = False
+    """Whether the contender of the trial before enters the intervals, for what a contender leaves behind."""
 
     @property
     def in_turns(self) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.benchmarks import benchmark
+from kduel.core.editions import EDITION, EDITIONS
 from kduel.core.errors import InputError
 from kduel.core.experiment import (
     Bound,
@@ -102,6 +103,9 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, turns=turns)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
     check_about(about, origin)
+    if blocks.carry_over:
+        blocks = msgspec.structs.replace(blocks, turns="off" if blocks.turns is None else blocks.turns)
+        check_carry_over(blocks, kind, len(contenders), bool(crossed.factors), origin)
     check_numbers(about, file.settle, blocks, origin)
     check_host(file.host, origin)
     steps, places = read_steps(file.benchmark, origin, crossed.factors)
@@ -191,6 +195,20 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
         raise InputError(
             f"{origin}: settle.seconds is {settle.seconds:g}", "Give seconds from 0 to 86400, such as 10."
         )
+
+
+def check_carry_over(blocks: Blocks, machine: str, contenders: int, factors: bool, origin: str) -> None:
+    """Raises InputError where the contender of the trial before cannot enter the intervals."""
+    fewest = EDITIONS[EDITION].adjust_at_last_from
+    reason = (
+        "contenders that take turns run at the same time" * blocks.in_turns
+        or "counts have no intervals" * (machine == "icount")
+        or "effects of factors are means over several contenders" * factors
+        or "more than four contenders need too many covariates" * (contenders > 4)
+        or f"fewer than {fewest} blocks have no covariates" * (blocks.count < fewest)
+    )
+    if reason:
+        raise InputError(f"{origin}: blocks.carry_over cannot be applied: {reason}", "Leave it out, or change that.")
 
 
 def check_host(host: HostTable, origin: str) -> None:

@@ -252,7 +252,15 @@ class Comparison:
         """By complete pair: what enters the interval next to the difference; NaN where it is missing."""
         if self.rule.adjusts_from is None:
             return []
-        return [self.order, *(self.gaps(self.table.covariates.get(name, {})) for name in self.rule.covariates)]
+        declared = [self.gaps(self.table.covariates.get(name, {})) for name in self.rule.covariates]
+        return [self.order, *declared, *self.followers]
+
+    @cached_property
+    def followers(self) -> list[Floats]:
+        """By contender but the baseline, by complete pair: whether a trial followed one of it, the contender's less the
+        baseline's; empty unless the rule has them enter the interval."""
+        names = self.table.contenders[1:] if self.rule.carry_over else []
+        return [self.gaps(trials_after(self.table, name)) for name in names]
 
     def gaps(self, known: Mapping[str, Sequence[float | None]]) -> Floats:
         """By complete pair: the contender's value of something that is known of trials, less the baseline's."""
@@ -278,6 +286,25 @@ class Comparison:
         """The look that decided, and whether the present one still does. Not to be called where there is no look."""
         low, high = repeated_interval(self.estimates, self.looks.levels(self.rule, alpha))
         return decide(low, high, self.looks, self.margins, self.rule, self.orders_vary & self.sufficient)
+
+
+def trials_after(table: Samples, name: str) -> dict[str, list[float | None]]:
+    """By contender and block: 1 for a trial that followed one of `name` on its machine, 0 for one that did not; the first of a
+    machine is as far from all contenders."""
+    machines = table.machines or [""] * len(table.blocks)
+    trials = sorted(
+        (machines[index], place, arm, index)
+        for arm, order in table.order.items()
+        for index, place in enumerate(order)
+        if place is not None
+    )
+    found: dict[str, list[float | None]] = {arm: [None] * len(table.blocks) for arm in table.order}
+    before: tuple[str, str] | None = None
+    for machine, _, arm, index in trials:
+        follows = before is not None and before[0] == machine
+        found[arm][index] = float(before == (machine, name)) if follows else 1 / len(table.order)
+        before = machine, arm
+    return found
 
 
 def family(samples: Sequence[Samples]) -> int:

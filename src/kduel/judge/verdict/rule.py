@@ -62,6 +62,9 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A run of at most this many blocks is never adjusted; one that ends before `adjust_from` is, at its last look."""
     covariates: tuple[str, ...] = ()
     """Names of the host's figures, measured with each trial, that enter the interval; declared before the run."""
+    carry_over: bool = False
+    """Whether the contender of the trial before enters the interval, from the pairs on from which covariates do, and no verdict is
+    reached before: what a contender leaves behind then counts against none, at twice the variance."""
     scope: Scope = "these"
     """What verdicts are about where several machines measured."""
     in_turns: bool = False
@@ -118,7 +121,8 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def fewest(self) -> int:
         """The complete pairs that a verdict takes; for a single comparison unless `for_comparisons` was called."""
-        return self.fewest_pairs or fewest_for(1, self.fewest_by_comparisons)
+        least = self.fewest_pairs or fewest_for(1, self.fewest_by_comparisons)
+        return max(least, self.adjusts_from or 0) if self.carry_over else least
 
     def looks(self) -> tuple[int, ...]:
         """The numbers of blocks after which a decision may be taken, the last one being the maximum."""
@@ -134,6 +138,7 @@ def planned_rule(study: StudyResult) -> Rule:
         "delta_pct": study.delta,
         "alpha": study.alpha,
         "covariates": tuple(study.covariates),
+        "carry_over": study.carry_over,
         "scope": study.machines,
         "in_turns": study.in_turns,
     }

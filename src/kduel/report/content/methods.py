@@ -160,9 +160,10 @@ def adjustment(judged: Rule) -> str:
     """Covariates of the interval."""
     if judged.adjusts_from is None or judged.max_blocks < judged.adjusts_from:
         return ""
-    names = ", ".join(f"{visible(name, 60)} measured on the host" for name in judged.covariates)
+    names = [f"{visible(name, 60)} measured on the host" for name in judged.covariates]
+    names += ["the contender of the trial before"] * judged.carry_over
     return (
-        f"From {judged.adjusts_from} complete blocks on, the place of a trial within its block{' and ' + names if names else ''} "
+        f"From {judged.adjusts_from} complete blocks on, the place of a trial within its block{''.join(f' and {name}' for name in names)} "
         "enters the interval as a covariate, at the price of a degree of freedom each."
     )
 
