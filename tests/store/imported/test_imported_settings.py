@@ -142,3 +142,33 @@ def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
         tmp_path / "run",
     )
     assert [text.partition(": ")[2] for text in record.skipped] == ["the columns Avg_MHz"] * 2
+
+
+def test_the_two_tests_of_sysbench_that_do_not_say_which_they_are(tmp_path: Path) -> None:
+    def report(events: int) -> str:
+        return (
+            "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\nNumber of threads: 4\nGeneral statistics:\n"
+            f"    total number of events:              {events}\nLatency (ms):\n         avg:                                    1.50\n"
+            "    execution time (avg/stddev):   9.9975/0.00\n\n"
+        )
+
+    (tmp_path / "mixed.txt").write_text(report(12345) + report(4))
+    with pytest.raises(InputError, match="has events 'one a thread', but 'many a thread' before"):
+        bring_in([Source(tmp_path / "mixed.txt", "old"), Source(tmp_path / "mixed.txt", "new")], tmp_path / "run")
+
+
+def test_old_reports_of_schbench_are_named_so(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text(
+        "Latency percentiles (usec)\n\t50.0000th: 10\n\t*99.0000th: 100\n\tmin=0, max=500\n"
+    )
+    with pytest.raises(InputError, match="schbench before") as caught:
+        bring_in([Source(tmp_path / "old.txt", name) for name in ("old", "new")], tmp_path / "run")
+    assert "1.0 or later" in caught.value.remedy
+
+
+def test_a_column_of_trials_and_one_metric_are_a_table(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.csv").write_text("run,time_s\n1,10.5\n2,10.6\n")
+    bring_in([Source(tmp_path / f"{name}.csv", name) for name in ("old", "new")], tmp_path / "run")
+    (table,) = read(tmp_path / "run")
+    assert (table.metric.name, table.values["new"]) == ("time_s", [10.5, 10.6])

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from kduel.benchmarks.schbench import PLUGIN as SCHBENCH
 from kduel.benchmarks.schbench import SchbenchParameters
+from kduel.core.errors import InputError
 from kduel.store.imported.support.call_output import CallOutput, PrintedFormat, as_stdout
-from kduel.store.imported.support.foreign import check_complete, text_lines
+from kduel.store.imported.support.foreign import check_complete, location_text, text_lines
 
 END = "average rps: "
-SECTIONS = ("Wakeup Latencies percentiles (usec)", "Latency percentiles (usec)")
+SECTION, OLD = "Wakeup Latencies percentiles (usec)", "Latency percentiles (usec)"
 """Of version 1.0, and of those before it, whose report lacks what is compared."""
 
 
@@ -23,14 +24,19 @@ class Schbench(PrintedFormat):
     summary = "what schbench prints (>>FILE 2>&1), a trial being one call"
 
     def recognises(self, head: str) -> bool:
-        return any(section in head for section in SECTIONS)
+        return OLD in head.replace(SECTION, OLD)
 
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         asked = SchbenchParameters()
         first, found, complete = 1, list[str](), True
         for line, text in text_lines(path):
             found.append(f"{text}\n")
-            complete = complete and not text.startswith(SECTIONS)
+            complete = complete and not text.startswith(SECTION)
+            if text.startswith(OLD):
+                raise InputError(
+                    f"{location_text(path, line)}: a report of schbench before 1.0, which lacks what is compared",
+                    "Measure with schbench 1.0 or later.",
+                )
             if text.startswith(END):
                 # Only the last report of a call ends so.
                 read = partial(SCHBENCH.parse, as_stdout("".join(found)), asked)

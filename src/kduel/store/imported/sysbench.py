@@ -27,6 +27,7 @@ SETTING = re.compile(
 )
 """With what a test was called: name and value."""
 QUERIES = re.compile(r" {8}(read|write): +(\d+)")
+EVENT_COUNT = re.compile(r"    total number of events: +(\d+)")
 TRANSACTIONS = re.compile(r"    transactions: +(\d+) .*")
 
 
@@ -106,6 +107,9 @@ class Sysbench(ForeignFormat):
                     settings.append((name or "files" if "files" in value else name or "mode", value))
                 if asked := QUERIES.fullmatch(text):
                     queries[asked[1]] = int(asked[2])
+                elif kind == "other" and (asked := EVENT_COUNT.fullmatch(text)):
+                    # What tells the test mutex, which names itself as little, from the test threads.
+                    settings.append(("events", "one a thread" if threads == f"-{asked[1]}t" else "many a thread"))
                 elif (asked := TRANSACTIONS.fullmatch(text)) and (count := int(asked[1])):
                     # Of one transaction: what tells read_only from write_only.
                     settings += [(f"queries, {way}", f"{number / count:.0f}") for way, number in queries.items()]

@@ -62,7 +62,7 @@ class Wide(ForeignFormat):
         # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
         if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
             return False
-        return len(columns) >= (1 if alone else 2)
+        return len(columns) >= (1 if alone or {*names} & {*TRIALS} - {""} else 2)
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         _, header = next(records(path, "Its first line names the columns."))
