@@ -95,6 +95,13 @@ def test_factors_that_cannot_be_meant_are_errors_with_a_remedy(text: str, said: 
     assert said in caught.value.message and "made.toml" in caught.value.message and caught.value.remedy
 
 
+def test_a_setting_of_the_machine_is_named_in_full() -> None:
+    for key in ("cpus", "topology"):
+        with pytest.raises(InputError, match=f"'{key}'") as caught:
+            study(HEAD + KERNELS + factor(key, '["a", "b"]') + JOB + COMMAND)
+        assert caught.value.remedy.startswith(f"The machine's is machine.{key}. ")
+
+
 def test_a_fraction_without_factors_is_an_error() -> None:
     pair = '[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n'
     with pytest.raises(InputError, match="no factor"):

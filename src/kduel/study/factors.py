@@ -68,6 +68,8 @@ class Crossing(NamedTuple):
 CONTENDER_KEYS = tuple(name for name in Contender.__struct_fields__ if name != "name")
 OF_MACHINE = "machine."
 """Before a setting of the machine, where a factor is one."""
+OFTEN_VARIED = ("cpus", "memory", "topology")
+"""Settings of machines that are easily taken for keys of contenders."""
 
 
 def cross(
@@ -185,7 +187,12 @@ def check_keys(keys: Iterable[str], benchmarks: Sequence[dict[str, Any]], where:
     for key in sorted(set(keys) - set(CONTENDER_KEYS) - known):
         raise InputError(
             f"{where} {key!r}, which is neither a key of a contender nor a parameter of a benchmark of this study",
-            f"{did_you_mean(key, known | set(CONTENDER_KEYS))}Keys of a contender: {', '.join(CONTENDER_KEYS)}. "
+            (
+                f"The machine's is {OF_MACHINE}{key}. "
+                if key in OFTEN_VARIED
+                else did_you_mean(key, known | set(CONTENDER_KEYS))
+            )
+            + f"Keys of a contender: {', '.join(CONTENDER_KEYS)}. "
             f"Parameters: {', '.join(sorted(known)) or 'none'}.",
         )
 
