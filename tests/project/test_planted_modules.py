@@ -72,7 +72,9 @@ def test_a_home_of_another_python_is_not_this_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path) -> None:
+def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor its pip; an empty entry, as `PYTHONPATH=$PYTHONPATH:/opt/lib` leaves it, is the current directory, too."""
+    monkeypatch.setenv("PYTHONPATH", ":/opt/lib")
     checkout, here = tmp_path / "checkout", tmp_path / "here"
     (checkout / "scripts").mkdir(parents=True)
     (checkout / "src/kduel/core").mkdir(parents=True)
@@ -84,13 +86,6 @@ def test_setup_imports_nothing_from_the_current_directory(tmp_path: Path) -> Non
     done = run(here, checkout / "scripts/setup", checkout / "requirements.txt")
     assert (done.returncode, owned.exists()) == (0, False), done.stderr
     assert (checkout / ".venv/bin/python").exists()
-
-
-@pytest.mark.slow
-def test_setup_and_its_pip_ignore_an_inherited_module_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty entry, as `PYTHONPATH=$PYTHONPATH:/opt/lib` leaves it, is the current directory."""
-    monkeypatch.setenv("PYTHONPATH", ":/opt/lib")
-    test_setup_imports_nothing_from_the_current_directory(tmp_path)
 
 
 def test_where_its_own_directory_cannot_be_found_the_entry_script_runs_no_other_setup(tmp_path: Path) -> None:
