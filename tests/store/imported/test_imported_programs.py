@@ -54,6 +54,8 @@ def expected(folder: str, case: str) -> dict[str, float]:
         ("mangohud-us-b.csv", "mangohud"),
         ("turbostat-summary-a.txt", "turbostat"),
         ("turbostat-table-b.txt", "turbostat"),
+        ("powertop-2.14-a.csv", "powertop"),
+        ("powertop-battery-b.csv", "powertop"),
         ("robot-mail-aim9.txt", "robot-mail"),
         ("robot-mail-netperf-raw.txt", "robot-mail"),
     ],
@@ -257,6 +259,40 @@ def test_power_over_a_session_is_the_mean_of_turbostats_intervals(tmp_path: Path
 )  # fmt: skip
 def test_a_damaged_log_of_turbostat_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
     text = (FIXTURES / "turbostat-summary-a.txt").read_text()
+    assert change[0] in text
+    assert told in refused(tmp_path, text.replace(*change)).message
+
+
+def test_a_session_by_powertop_in_either_form(tmp_path: Path) -> None:
+    """The battery's power in watts, whatever its prefix; what powertop could not measure is no zero."""
+    older = (FIXTURES / "powertop-2.14-a.csv").read_text()
+    battery = "The battery reports a discharge rate of:  8.97  W;\nThe energy consumed was :  180  J;\n"
+    (tmp_path / "old.csv").write_text(older + battery)
+    sources = [Source(tmp_path / "old.csv", "old"), Source(FIXTURES / "powertop-battery-b.csv", "new")]
+    record = bring_in(sources, tmp_path / "run")
+    found = {table.key: table for table in read(tmp_path / "run")}
+    power = found["session/battery-power"]
+    assert power.values == {"old": [8.97], "new": [pytest.approx(0.817)]}
+    assert (power.metric.unit, power.metric.better, power.metric.aspect) == ("W", "lower", "power")
+    assert found["session/cpu-use"].values == {"old": [129.9], "new": [22.6]}
+    assert "session/wakeups" not in found and any("old.csv: wakeups is 0" in reason for reason in record.skipped)
+    (tmp_path / "mains.csv").write_text(older.replace("  0 wakeup/s", "  395.6 wakeup/s"))
+    record = bring_in([Source(tmp_path / "mains.csv", "old"), *sources[1:]], tmp_path / "mains")
+    assert {table.key for table in read(tmp_path / "mains")} == {"session/wakeups", "session/cpu-use"}
+    assert any("mains.csv: no battery-power" in reason for reason in record.skipped)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ((" 817 m W", " 8,17 W"), "battery-power is '8,17', not a number"),
+        (("1933.1", "nan"), "wakeups is 'nan', not a number"),
+        ((" 817 m W", " -2.5  W"), "which cannot be below 0"),
+        (("The energy", "The battery reports a discharge rate of: , 9.0  W\nThe energy"), "battery-power for the second time"),
+    ],
+)  # fmt: skip
+def test_a_damaged_report_of_powertop_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+    text = (FIXTURES / "powertop-battery-b.csv").read_text()
     assert change[0] in text
     assert told in refused(tmp_path, text.replace(*change)).message
 
