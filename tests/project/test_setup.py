@@ -87,9 +87,9 @@ def test_ci_runs_the_two_commands_of_the_readme_on_a_bare_system() -> None:
     assert '"KDUEL_TEST_PART=$part ./run-tests --rest"' in text, "and a part of all other tests"
 
 
-def selected(tmp_path: Path, *words: str) -> list[str]:
-    """The marks that `./run-tests` selects tests by, in the order of its calls of pytest."""
-    (tmp_path / "bin").mkdir(parents=True)
+def calls_of_pytest(tmp_path: Path, *words: str) -> list[list[str]]:
+    """The words of the calls of pytest by `./run-tests`."""
+    tmp_path.mkdir(exist_ok=True)
     shutil.copy(ROOT / "run-tests", tmp_path)
     for name in ("scripts/setup", "scripts/setup-dev", "scripts/spread", *(f".venv/bin/{name}" for name in PROGRAMS)):
         stub = tmp_path / name
@@ -97,7 +97,26 @@ def selected(tmp_path: Path, *words: str) -> list[str]:
         stub.write_text('#!/bin/sh\ncase $0 in */pytest) printf "%s\\n" "$@" called ;; esac\n')
         stub.chmod(0o755)
     said = subprocess.run([tmp_path / "run-tests", *words], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^-m\n(.*)$", said, re.MULTILINE)
+    return [call.splitlines() for call in said.split("called\n")[:-1]]
+
+
+def selected(tmp_path: Path, *words: str) -> list[str]:
+    """The marks that `./run-tests` selects tests by, in the order of its calls of pytest."""
+    return [call[call.index("-m") + 1] for call in calls_of_pytest(tmp_path, *words)]
+
+
+@pytest.mark.slow
+def test_what_the_rest_leaves_to_all_is_not_run_with_it(tmp_path: Path) -> None:
+    """Real pytest with its words: a file that is named is collected even where it is to be ignored."""
+    for name, mark in (("test_slow", "slow"), ("test_fast", "other"), ("machines/remote/test_kvm", "guest")):
+        path = tmp_path / f"tests/{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n")
+    for which, files in (("--rest", ["slow"]), ("--all", ["fast", "kvm", "slow"])):
+        words = calls_of_pytest(tmp_path, which)[0]
+        command = [sys.executable, "-m", "pytest", "-p", "no:labgrid", "-W", "ignore", "--collect-only", "-q", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert sorted(re.findall(r"test_(\w+)\.py", done.stdout)) == files, done.stdout + done.stderr
 
 
 def test_every_test_is_run_by_default_or_with_the_rest(tmp_path: Path) -> None:
