@@ -270,11 +270,21 @@ BOOT = '[[benchmark]]\nuse = "boot-instructions"\nprimary = "*"\n'
         ("icount:layouts=3", {"fixed_blocks": 2}, 2),
         ("icount:layouts=3", {"max_blocks": 2}, 2),
         ("icount", {}, 1),
+        ("icount:cpus=2,scheduling=true,online=both", {}, 2),
     ],
 )
 def test_counting_once_counts_once_in_each_layout(machine: str, asked: dict[str, int], blocks: int) -> None:
-    made = study_of(HEAD + TWO + COUNTED, single=True, machine=machine, **asked)
+    counted = COUNTED if "scheduling" not in machine else '[[benchmark]]\nuse = "wakeup"\nconditions = 3\n'
+    made = study_of(HEAD + TWO + counted, single=True, machine=machine, **asked)
     assert made.blocks.fixed == blocks
+
+
+@pytest.mark.parametrize("asked", [{"fixed_blocks": 1}, {"max_blocks": 1}])
+def test_both_orders_of_cpus_take_two_blocks(asked: dict[str, int]) -> None:
+    words = HEAD + TWO + '[[benchmark]]\nuse = "wakeup"\n'
+    with pytest.raises(InputError, match='online = "both" takes two blocks'):
+        study_of(words, machine="icount:cpus=2,scheduling=true,online=both", **asked)
+    assert study_of(words, machine="icount:cpus=2,scheduling=true,online=both", fixed_blocks=2).blocks.count == 2
 
 
 @pytest.mark.parametrize("option", ["fixed_blocks", "max_blocks"])

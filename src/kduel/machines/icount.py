@@ -74,8 +74,8 @@ class IcountSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, k
     """True if all CPUs execute all the time, in turns, for what schedulers do on several CPUs."""
     quantum: turns.Quantum = turns.QUANTUM
     """With `scheduling`: instructions in a CPU's turn. What is shorter than a turn of each CPU is not resolved."""
-    online: Literal["ascending", "descending"] = "ascending"
-    """With `scheduling`: the order in which CPUs come online."""
+    online: Literal["ascending", "descending", "both"] = "ascending"
+    """With `scheduling`: the order in which CPUs come online; `both`: descending in each second block."""
     cpu: str = ""
     """QEMU's CPU model and what is left out of it; by default that of kduel.guest.processor."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
@@ -204,7 +204,7 @@ class IcountMachine(QemuMachine):
             str(settings.memory),
             *([settings.cpus] if settings.cpus > 1 else []),
             *([settings.topology] if settings.topology else []),
-            *([self.icount.quantum, self.icount.online] if self.icount.scheduling else []),
+            *([self.icount.quantum, self.descends(trial)] if self.icount.scheduling else []),
             self.plugin.parent.name,
             self.guard.parent.name,
             trial.script,
@@ -229,7 +229,7 @@ class IcountMachine(QemuMachine):
         """Boot as `boot` does, without waiting for a turn."""
         cpus = self.settings_of(trial.arm).cpus
         if self.icount.scheduling:
-            online = turns.bring_online(cpus, descending=self.icount.online == "descending")
+            online = turns.bring_online(cpus, descending=self.descends(trial))
             trial = structs.replace(trial, script=online + trial.script)
         head = self.boot_files(trial)
         notes = {"/kduel/symbols": symbols}
@@ -272,6 +272,10 @@ class IcountMachine(QemuMachine):
             if why := turns.why_uneven(account, cpus, self.icount.quantum):
                 return structs.replace(outcome, void=turns.UNEVEN, message=f"The CPUs did not have one speed: {why}.")
         return outcome
+
+    def descends(self, trial: Trial) -> bool:
+        """True if the trial's CPUs come online from the last to the first."""
+        return self.icount.online == "descending" or (self.icount.online == "both" and trial.block % 2 == 0)
 
     def fixed_options(self, trial: Trial) -> list[str]:
         """QEMU's arguments that take the host's time and entropy out of the guest."""

@@ -22,15 +22,16 @@ def counted_once(step: Step) -> Step:
 
 
 def once_each(settings: dict[str, Any], given: int | None) -> int:
-    """So many blocks that what does not vary within one is counted once in each layout of addresses, or once where there
-    are none; or as many as are `given` on the command line. `settings` is the [machine] table.
+    """So many blocks that what does not vary within one is counted once in each layout of addresses or order of CPUs, or once
+    where there are none; or as many as are `given` on the command line. `settings` is the [machine] table.
 
     Raises InputError where blocks would repeat a count.
     """
     layouts = settings.get("layouts")
-    most = layouts if isinstance(layouts, int) and layouts > 0 else 1
+    most = layouts if isinstance(layouts, int) and layouts > 0 else 2 if settings.get("online") == "both" else 1
     if given is not None and given > most:
-        where = f" in each of {most} layouts" if most > 1 else ""
+        what = "layouts" if layouts else "orders in which CPUs come online"
+        where = f" in each of {most} {what}" if most > 1 else ""
         raise InputError(
             f"--single counts each operation once{where}; of {given} blocks the last would repeat that",
             f"Leave out the number of blocks, or give --layouts {given}: each block then has a layout of its own.",

@@ -121,6 +121,12 @@ def assemble(
             )
         steps, blocks = once, msgspec.structs.replace(blocks, fixed=once_each(settings, fixed_blocks or max_blocks))
     steps, left_out = without_impossible(steps, kind, settings)
+    if settings.get("online") == "both" and blocks.count == 1:
+        raise InputError(
+            f'{origin}: online = "both" takes two blocks: CPUs come online in ascending order in the first one, in '
+            "descending order in the second one",
+            "Give --blocks 2, or fixed = 2 in [blocks].",
+        )
     return Study(
         about=about,
         contenders=contenders,
