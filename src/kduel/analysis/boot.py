@@ -45,8 +45,6 @@ WORDS = {
 
 
 class BootTimelines(Struct, frozen=True, kw_only=True):
-    """The boot timelines of one contender."""
-
     name: str
     timelines: list[Timeline]
     initcalls: list[dict[str, float]]
@@ -191,5 +189,4 @@ def column_heads(boots: Sequence[BootTimelines]) -> list[str]:
 
 
 def row(name: str, columns: Sequence[str], width: int) -> str:
-    """A line of a table. Numbers are never cut."""
     return (f"{name:{width}}" + "".join(f" {column:>{COLUMN}}" for column in columns)).rstrip()

@@ -117,8 +117,6 @@ BROKEN = {
 
 
 class IndexUpdate(Struct, kw_only=True):
-    """Result of an update of the index."""
-
     path: Path
     runs: int = 0
     added: int = 0
@@ -230,7 +228,6 @@ def output_of(path: Path) -> str:
 
 
 def damage_error(path: Path, reason: object) -> InputError:
-    """The error for a damaged index."""
     return InputError(
         f"the index {path} is damaged: {reason}",
         f"Move it away and run `kduel query --update DIR{output_of(path)}`: if it is an index of KDuel, it is made of the runs alone.",
@@ -281,7 +278,8 @@ def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path,
     found = IndexUpdate(path=shown)
     with open_index(path, write=True, shown=shown) as connection:
         known = dict(connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped"))
-        names = {name_of(run, place): run for run in runs}
+        # A link in `place` may lead to a run elsewhere.
+        names = {storable(os.path.relpath(run.resolve(), place.resolve())): run for run in runs}
         for gone in known.keys() - names.keys():
             forget_run(connection, gone)
             found.removed += 1
@@ -305,19 +303,12 @@ def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path,
     return found
 
 
-def name_of(run: Path, place: Path) -> str:
-    """A run's path in the index, relative to `place`."""
-    # A link in `place` may lead to a run elsewhere.
-    return storable(os.path.relpath(run.resolve(), place.resolve()))
-
-
 def storable(text: str) -> str:
     """A text with bytes of file names that are not UTF-8, which SQLite refuses, written as \\xff."""
     return os.fsencode(text).decode(errors="backslashreplace")
 
 
 def forget_run(connection: sqlite3.Connection, name: str) -> None:
-    """Remove a run from the index."""
     connection.execute("DELETE FROM run WHERE path = ?", (name,))
     connection.execute("DELETE FROM skipped WHERE path = ?", (name,))
 
@@ -358,7 +349,6 @@ def run_query(path: Path, question: str) -> Answer:
 
 
 def remedy_of(error: Exception) -> str:
-    """Remedy for SQL that SQLite refuses."""
     if "not authorized" in str(error):
         return (
             "Only a SELECT is allowed: the index is made of the runs, and `kduel query --update DIR` alone writes it."
@@ -388,5 +378,4 @@ class OnlyRead:
 
 
 def json_value(value: object) -> str | int | float | None:
-    """A value that JSON has."""
     return value if value is None or isinstance(value, str | int | float) else repr(value)

@@ -14,7 +14,6 @@ from kduel.core.validation import in_utc
 
 
 def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Results) -> None:
-    """Write a run's results into the index."""
     study = results.study
     started = in_utc(first_date(trial.started for trial in results.trials) or study.imported_at or "")
     environment = results.environment

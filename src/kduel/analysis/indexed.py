@@ -71,6 +71,5 @@ def changes_between(place: Path, contender: str, before: str, after: str) -> str
 
 
 def no_attribution(before: str, after: str) -> str:
-    """No attribution."""
     del before, after
     return ""

@@ -109,8 +109,6 @@ class TimedProfile(Struct, kw_only=True):
 
 
 class ProfiledTrial(Struct, frozen=True, kw_only=True):
-    """One step of one profiled trial."""
-
     time: float
     """Nanoseconds per unit of work."""
     cpus: int
@@ -223,7 +221,6 @@ def profile(
 
 
 def samples_of(arm: ProfiledArm) -> int:
-    """Over all its trials."""
     return sum(trial.sampled.samples for trial in arm.trials)
 
 

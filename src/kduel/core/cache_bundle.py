@@ -68,7 +68,6 @@ class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
         return sum(size for entry in self.entries for size in entry.files.values())
 
 

@@ -23,8 +23,6 @@ ZEROS = bytes(PIECE)
 
 
 class File(Struct, array_like=True):
-    """A regular file."""
-
     size: int
     """Bytes."""
     executable: bool

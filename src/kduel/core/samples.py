@@ -54,7 +54,6 @@ class Distribution(Struct, frozen=True, kw_only=True):
 
     @property
     def samples(self) -> int:
-        """Number of measurements."""
         return sum(self.counts) + self.beyond
 
     @classmethod
@@ -165,5 +164,4 @@ class Samples(Struct, kw_only=True):
 
 
 def steps_of(samples: list[Samples]) -> list[StepResult]:
-    """The steps that gave the samples, in their order."""
     return list({table.benchmark: table.step for table in samples if table.step is not None}.values())

@@ -147,7 +147,6 @@ def octal(field: bytes) -> int:
 
 
 def short_name(head: bytes) -> bytes:
-    """The name in a header itself."""
     name = head[:100].split(b"\0", 1)[0]
     # Old GNU headers have times where others have a prefix.
     prefix = head[345:500].split(b"\0", 1)[0] if head[257:263] == b"ustar\0" else b""
@@ -184,5 +183,4 @@ def path_of(content: bytes) -> bytes:
 
 
 def safe_text(name: bytes) -> str:
-    """A name for an error."""
     return repr(name[:100].decode("utf-8", errors="replace"))

@@ -103,5 +103,4 @@ def shorten(text: object, most: int = 200) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """The system's own words."""
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field, structs
 
-from kduel.explain.profile import CONTEXTS, Profile, Stack
+from kduel.explain.profile import CONTEXTS, Profile
 from kduel.explain.renamed import MovedCall, find_moved, find_renamed, translate
 
 UNSEEN = "caches, stalls, branch prediction, other processors"
@@ -27,7 +27,6 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """Instructions that the contender takes more."""
         return self.contender - self.baseline
 
 
@@ -48,7 +47,6 @@ class Shift(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float:
-        """Instructions that it adds to the difference between the kernels."""
         return self.contender - self.baseline
 
 
@@ -64,7 +62,6 @@ class ConditionCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float:
-        """Instructions that the contender takes more."""
         return self.contender - self.baseline
 
 
@@ -150,7 +147,7 @@ def explain_difference(benchmark: str, names: tuple[str, str], profiles: tuple[P
         operations=one.operations,
         rows=rows,
         stacks={
-            _join_stack(stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
+            ";".join(name.replace(";", ":") for name in stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
             for stack in sorted(one.stacks.keys() | other.stacks.keys())
         },
         moved=find_moved(one, other),
@@ -237,7 +234,3 @@ def _only_in(function: str, one: Profile, other: Profile) -> str:
     if function not in other.known:
         return "baseline"
     return "contender" if function not in one.known else ""
-
-
-def _join_stack(stack: Stack) -> str:
-    return ";".join(name.replace(";", ":") for name in stack)

@@ -57,7 +57,6 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """Number that the contender has more."""
         return self.contender - self.baseline
 
 

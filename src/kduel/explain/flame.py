@@ -44,8 +44,6 @@ class Box:
 
 
 class Flame(Struct, frozen=True, kw_only=True):
-    """Content of a flame graph."""
-
     name: str
     """Name of the box below all chains."""
     title: str
@@ -59,7 +57,6 @@ class Flame(Struct, frozen=True, kw_only=True):
 
 
 def chain_tree(name: str, stacks: Mapping[str, tuple[int, int]]) -> Box:
-    """The call chains as a tree."""
     root = Box(name)
     for chain, counts in stacks.items():
         box = root

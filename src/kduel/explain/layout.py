@@ -17,8 +17,6 @@ NARROWEST = 16
 
 
 class Figures(Struct, frozen=True):
-    """A line of a table."""
-
     cells: tuple[str, ...]
     text: str
     note: str = ""

@@ -230,7 +230,6 @@ class Naming:
         self._by_contents: dict[tuple[Stack, str, str], CodePlace] = {((), "", OPERATION): top}
 
     def locate(self, node: int) -> CodePlace:
-        """Find the place of a node."""
         path = []
         while node not in self._places:
             path.append(node)

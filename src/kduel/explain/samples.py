@@ -68,7 +68,6 @@ class SampledProfile(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> int:
-        """Weight of all samples."""
         return sum(self.stacks.values())
 
 

@@ -51,7 +51,11 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
     ]
     kernel = [row for row in found.rows if row.context == OPERATION]
     lines += _table(kernel, found.operations, limit)
-    lines += ["", *_contexts(found), counts_line("in all", one, other, found.operations)]
+    lines += [
+        "",
+        *[counts_line(work_of(found, name), *found.total(name), found.operations) for name in found.contexts()],
+        counts_line("in all", one, other, found.operations),
+    ]
     for context in found.contexts():
         if context in (OPERATION, USER):
             continue
@@ -65,7 +69,6 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
 
 
 def count_unit(found: Explanation) -> str:
-    """Unit of the counts."""
     return "instructions of one boot" if found.boot else "instructions per operation"
 
 
@@ -199,10 +202,6 @@ def _table(rows: list[Row], operations: int, limit: int) -> list[Line]:
             one, other = sum(row.baseline for row in rest), sum(row.contender for row in rest)
             lines.append(counts_line(f"({plural(len(rest), one_text, text)})", one, other, operations))
     return lines
-
-
-def _contexts(found: Explanation) -> list[Line]:
-    return [counts_line(work_of(found, name), *found.total(name), found.operations) for name in found.contexts()]
 
 
 def counts_line(text: str, one: int, other: int, operations: int, note: str = "", *, name: bool = False) -> Figures:

@@ -40,7 +40,7 @@ class Symbols:
         found = []
         for line in text.splitlines():
             if match := _LINE.match(line):
-                name = source_name(match[3])
+                name = _COMPILERS.sub("", match[3])
                 found.append((int(match[1], 16), f"{name} [{match[4]}]" if match[4] else name))
         if not found:
             raise InputError(
@@ -73,11 +73,6 @@ class Symbols:
         """Address where that function begins; the address itself where none is known."""
         at = bisect_right(self.addresses, address)
         return self.addresses[at - 1] if at else address
-
-
-def source_name(name: str) -> str:
-    """A function's name in the source: without what compilers add to the pieces and variants they make of it."""
-    return _COMPILERS.sub("", name)
 
 
 def name_rank(name: str) -> tuple[bool, bool, bool, int, str]:

@@ -215,7 +215,6 @@ def judge_samples(
 
 
 def study_result(lock: Lock) -> StudyResult:
-    """The study as reports show it."""
     return StudyResult(
         **structs.asdict(lock.study),
         **structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer},
@@ -244,7 +243,6 @@ def explanations_of(run: RunDir) -> list[dict[str, Any]]:
 
 
 def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
-    """A trial as reports show it."""
     return TrialResult(
         id=record.id,
         block=record.block,

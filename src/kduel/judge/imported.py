@@ -106,5 +106,4 @@ def equal_counts(table: Samples) -> Samples | None:
 
 
 def release(found: object) -> str | None:
-    """The kernel's release, where the import has it."""
     return None if found is None else str(found)

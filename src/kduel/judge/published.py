@@ -114,7 +114,8 @@ def differences(
         f"{len(wrong)} of {plural(len(counts), what)} differ{'s' if len(wrong) == 1 else ''}, the largest first:"
     ]
     for one in wrong[:MOST_NAMED]:
-        here, there = unlike(mine[one], others[one])
+        short = amount(mine[one]), amount(others[one])
+        here, there = short if short[0] != short[1] else (repr(mine[one]), repr(others[one]))
         lines.append(
             f"{one.benchmark}, {one.metric}, {names[one.kernel]}, {one.condition}: {here} here, {there} there "
             f"({100 * share(one):.2g} %)"
@@ -195,12 +196,6 @@ def judgements(results: Results) -> dict[tuple[object, ...], tuple[str, object, 
     return found
 
 
-def unlike(here: float, there: float) -> tuple[str, str]:
-    """Two different values as texts that differ."""
-    short = amount(here), amount(there)
-    return short if short[0] != short[1] else (repr(here), repr(there))
-
-
 def nothing_common(
     run: Path, published: Path, mine: dict[Count, float], others: dict[Count, float], elsewhere: list[str]
 ) -> InputError:
@@ -274,7 +269,6 @@ def machine_of(results: Results) -> tuple[tuple[str, str], ...]:
 
 
 def counts_of(results: Results) -> dict[Count, float]:
-    """Those of one part."""
     machine = machine_of(results)
     kernels = {one.name: kernel_of(one) for one in results.contenders}
     found: dict[Count, float] = {}

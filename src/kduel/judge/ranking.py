@@ -37,7 +37,12 @@ def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str]
     means: dict[Aspect, Samples] = {}
     entering: dict[Aspect, list[str]] = {}
     for aspect, tables in groups.items():
-        chosen = [table for table in tables if table.key not in by_harness and is_positive(table)]
+        chosen = [
+            table
+            for table in tables
+            if table.key not in by_harness
+            and all(value is None or value > 0 for column in table.values.values() for value in column)
+        ]
         if chosen and (len(chosen) > 1 or len(chosen[0].contenders) > 2):
             means[aspect] = mean_table(aspect, chosen)
             entering[aspect] = [table.key for table in chosen]
@@ -56,11 +61,6 @@ def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str]
         )
         for aspect in means
     ]
-
-
-def is_positive(table: Samples) -> bool:
-    """True if every value has a ratio to every other."""
-    return all(value is None or value > 0 for column in table.values.values() for value in column)
 
 
 def mean_table(aspect: Aspect, tables: Sequence[Samples]) -> Samples:

@@ -74,7 +74,7 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
                         no_formula(visible(name)),
                         str(block),
                         *place,
-                        number(value),
+                        repr(value).removesuffix(".0"),
                         column.kind,
                         column.aspect,
                         no_formula(visible(condition)),
@@ -94,8 +94,3 @@ def kind(results: Results, metric: MetricResult) -> str:
 def no_formula(text: str) -> str:
     """The text with a quote before it where a spreadsheet would take it for a formula; `kduel import` takes it off."""
     return f"'{text}" if text.lstrip("'").lstrip().startswith(FORMULA) else text
-
-
-def number(value: float) -> str:
-    """All digits that the value has."""
-    return repr(value).removesuffix(".0")

@@ -52,8 +52,6 @@ PASTED = 100
 
 
 class HtmlFormat(Format):
-    """One self-contained file."""
-
     name: ClassVar[str] = "html"
     summary: ClassVar[str] = "one page with plots that opens offline"
     suffix: ClassVar[str] = ".html"

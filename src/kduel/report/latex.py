@@ -177,7 +177,6 @@ def spread(sd: str) -> str:
 
 
 def notes(said: Digest) -> str:
-    """The notes and caveats as one small paragraph each."""
     # A table in a paper has a footnote for every mark.
     lines = [rf"\textsuperscript{{{note.number}}} {breakable(note.sentence)}" for note in said.notes.notes]
     lines += [breakable(sentence) for sentence in [*said.caveats, *said.measured]]

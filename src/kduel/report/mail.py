@@ -17,8 +17,6 @@ WIDTH = 72
 
 
 class MailFormat(Format):
-    """The report to paste into a mail."""
-
     name: ClassVar[str] = "mail"
     summary: ClassVar[str] = "72 columns of ASCII for a mailing list"
     suffix: ClassVar[str] = ".txt"

@@ -33,8 +33,6 @@ APART = "\u200b"
 
 
 class MarkdownFormat(Format):
-    """Verdict words, tables, notes."""
-
     name: ClassVar[str] = "markdown"
     summary: ClassVar[str] = "tables and words for issues and merge requests"
     suffix: ClassVar[str] = ".md"
@@ -73,7 +71,6 @@ PLUGIN = MarkdownFormat()
 
 
 def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
-    """One contender against the baseline."""
     parts = [f"## {escape_markdown(comparison.headline)}"]
     for heading, metrics in (
         ("Primary metrics", comparison.primary),
@@ -113,7 +110,6 @@ def modes_sentence(metric: MetricResult) -> str:
 
 
 def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Digest) -> str:
-    """One row a metric."""
     names = escape_markdown(comparison.baseline), escape_markdown(comparison.contender)
     bounded, several = shows_intervals(metrics), shows_counts(metrics)
     head = ["metric", "verdict", "change", *(["interval"] * bounded), *names, *(["n"] * several), "notes"]
@@ -140,7 +136,6 @@ def row(metric: MetricResult, said: Digest, *, several: bool, bounded: bool) -> 
 
 
 def bullets(sentences: list[str]) -> str:
-    """A list."""
     return "\n".join(f"- {mark_code(sentence)}" for sentence in sentences if sentence)
 
 

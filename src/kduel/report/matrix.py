@@ -18,8 +18,6 @@ WIDTH = 100
 
 
 class MatrixFormat(Format):
-    """For studies that cross contenders with a number, such as of processes."""
-
     name: ClassVar[str] = "matrix"
     summary: ClassVar[str] = "cells, verdicts of contenders that differ in one property, growth, advice; plain text"
     suffix: ClassVar[str] = ".matrix.txt"

@@ -40,8 +40,6 @@ WIDTH = 100
 
 
 class SummaryFormat(Format):
-    """A table for each benchmark, then what follows from the verdicts, and what does not."""
-
     name: ClassVar[str] = "summary"
     summary: ClassVar[str] = "tables with deltas, and a summary in sentences"
     suffix: ClassVar[str] = ".txt"
@@ -67,7 +65,6 @@ PLUGIN = SummaryFormat()
 
 
 def comparison_lines(comparison: ContenderSummary, each: str) -> list[str]:
-    """One contender against the baseline; `each` is what was repeated."""
     metrics = [*comparison.primary, *comparison.exploratory]
     by_benchmark: dict[str, list[MetricResult]] = {}
     for metric in metrics:
@@ -207,10 +204,8 @@ def count_values(results: Results) -> dict[str, set[int]]:
 
 
 def heading(text: str) -> list[str]:
-    """A line with a rule below."""
     return [text, "-" * len(text)]
 
 
 def wrap_item(sentence: str) -> list[str]:
-    """A list's item in lines."""
     return textwrap.wrap(sentence, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)

@@ -127,7 +127,10 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     print_lines(console, "Tails", tail_lines(results))
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
     print_lines(console, "Threads", scaling_lines(results))
-    print_footer(console, said)
+    for heading, sentences in (("Measured", said.measured), ("How sure", [said.sure, *said.own_caveats])):
+        console.print()
+        console.print(heading, style="bold")
+        console.print(bullets([("", sentence) for sentence in sentences if sentence]))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -198,7 +201,6 @@ def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
 
 
 def print_conclusions(console: Console, comparison: ContenderSummary, *, several: bool) -> None:
-    """Print what can and what cannot be concluded."""
     of = f" of {comparison.subject}" if several else ""
     for heading, sentences, mark in (
         (f"What can be concluded{of}", comparison.can, "+"),
@@ -230,11 +232,3 @@ def align_rows(table: MachineTable) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def print_footer(console: Console, said: Digest) -> None:
-    """Print what was measured, how sure one can be, and what touches everything."""
-    for heading, sentences in (("Measured", said.measured), ("How sure", [said.sure, *said.own_caveats])):
-        console.print()
-        console.print(heading, style="bold")
-        console.print(bullets([("", sentence) for sentence in sentences if sentence]))

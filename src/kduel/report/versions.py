@@ -69,7 +69,6 @@ PLUGIN = VersionsFormat()
 
 
 def parts_of(results: Results) -> list[Part]:
-    """The operations of a run, by unit."""
     found = courses(results)
     parts = []
     for unit in dict.fromkeys(one.unit for one in found):

@@ -12,7 +12,6 @@ from kduel.core.experiment import Step
 
 
 def counted_once(step: Step) -> Step:
-    """The step without conditions, where it takes any."""
     chosen = benchmark(step.benchmark)
     if "conditions" not in chosen.Parameters.__struct_fields__ or not chosen.counts_instructions(
         chosen.read_parameters(step.parameters)

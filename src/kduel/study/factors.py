@@ -101,7 +101,10 @@ def cross(
                     "Add [[factor]] tables, or leave the table [design] out.",
                 )
             return Crossing(contenders, [], {})
-        bases = [set_keys(contender) for contender in contenders]
+        bases = [
+            {key: value for key, value in msgspec.structs.asdict(contender).items() if value}
+            for contender in contenders
+        ]
     else:
         if len(tables) > 1:
             raise InputError(
@@ -122,11 +125,6 @@ def cross(
     levels = [dict(zip((one.factor.name for one in boots), cell, strict=True)) for cell in chosen]
     ordered = [*boots, *(one for one in read if one.of_steps)]
     return Crossing(found, ordered, {one.name: level for one, level in zip(found, levels, strict=True)})
-
-
-def set_keys(contender: Contender) -> dict[str, Any]:
-    """The keys that a contender sets."""
-    return {key: value for key, value in msgspec.structs.asdict(contender).items() if value}
 
 
 def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[str, Any]], origin: str) -> ReadFactor:
@@ -198,7 +196,6 @@ def check_keys(keys: Iterable[str], benchmarks: Sequence[dict[str, Any]], where:
 
 
 def label(name: str, value: Level) -> str:
-    """Name of a level that is given by its value."""
     if isinstance(value, bool):
         return str(value).lower()
     return short_name(Contender(kernel=value)) if name == "kernel" and isinstance(value, str) else str(value)
@@ -228,13 +225,11 @@ def merge(base: dict[str, Any], cell: Sequence[str], factors: Sequence[ReadFacto
                     "Let only one factor, or the contender, set it.",
                 )
     return table | {
-        "name": ", ".join(level_name(one.factor.name, level) for level, one in zip(cell, factors, strict=True))
+        "name": ", ".join(
+            level if one.factor.name in (SUBJECT, "kernel") else f"{one.factor.name}={level}"
+            for level, one in zip(cell, factors, strict=True)
+        )
     }
-
-
-def level_name(factor: str, level: str) -> str:
-    """`thp=never`; of kernels and contenders the level alone."""
-    return level if factor in (SUBJECT, "kernel") else f"{factor}={level}"
 
 
 def check_size(cells: int, factors: Sequence[ReadFactor], origin: str, blocks: int) -> None:

@@ -218,7 +218,6 @@ def check_carry_over(blocks: Blocks, machine: str, contenders: int, factors: boo
 
 
 def check_host(host: HostTable, origin: str) -> None:
-    """Raises InputError for numbers of [host] that cannot be meant."""
     if host.max_wait is not None and not 0 < host.max_wait <= 100:
         raise InputError(
             f"{origin}: host.max_wait is {host.max_wait:g}", "Give per cent above 0, at most 100, such as 5."

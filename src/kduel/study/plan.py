@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from kduel.core.editions import EDITION
-from kduel.core.experiment import Contender
 from kduel.core.orders import orders, reversed_orders, shuffle
 from kduel.core.text import check_names
 from kduel.study.load import Study
@@ -35,19 +34,9 @@ class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check_names(self.id, self.contender, self.host)
 
 
-def same_boot(contender: Contender) -> tuple[object, ...]:
-    """Properties that two contenders must share to run in one boot."""
-    return contender.kernel, contender.modules, contender.cmdline, *sorted(contender.machine.items())
-
-
 def slug(text: str) -> str:
     """A name that is safe as a file's: [A-Za-z0-9._+-] only."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:60] or "contender"
-
-
-def block_seed(seed: int, block: int) -> int:
-    """The seed of a block's trials, below 2^48: a double holds it whole."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{block}".encode()).digest()[:6])
 
 
 def make_plan(study: Study, seed: int, edition: int = EDITION, hosts: Sequence[str] = ()) -> list[PlannedTrial]:
@@ -80,7 +69,8 @@ def make_plan(study: Study, seed: int, edition: int = EDITION, hosts: Sequence[s
                         contender=name,
                         boot=boot,
                         steps=steps,
-                        seed=block_seed(seed, block),
+                        # Below 2^48: a double holds it whole.
+                        seed=int.from_bytes(hashlib.sha256(f"{seed}/{block}".encode()).digest()[:6]),
                         host=hosts[turn] if hosts else "",
                     )
                 )
@@ -96,7 +86,11 @@ class Stratum:
         generator = reversed_orders if edition == 1 else orders
         groups: dict[object, list[str]] = {}
         for index, contender in enumerate(study.contenders):
-            key = same_boot(contender) if study.blocks.unit == "load" else index
+            key = (
+                (contender.kernel, contender.modules, contender.cmdline, *sorted(contender.machine.items()))
+                if study.blocks.unit == "load"
+                else index
+            )
             groups.setdefault(key, []).append(contender.name)
         self.boots = list(groups.values())
         self.order_of_boots: Iterator[list[int]] = generator(len(self.boots), draw)

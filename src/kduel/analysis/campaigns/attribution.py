@@ -113,7 +113,6 @@ def things_of(found: Sequence[Difference]) -> tuple[list[str], list[str]]:
 
 
 def attribution_sentence(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
-    """In words."""
     apart = "" if same_run else " They were not measured in turn: what drifted meanwhile counts as a change too."
     stated = f"; {list_few(unknown)} is stated for one of them only" if unknown else ""
     if not things and not unknown:

@@ -56,8 +56,6 @@ class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ClaimsFile(Struct, forbid_unknown_fields=True):
-    """A --claims file."""
-
     claim: list[Claim]
 
 
@@ -95,7 +93,6 @@ def judge_claims(
 
 
 def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, delta: float | None) -> JudgedClaim:
-    """One claim, by its kind."""
     if claim.untestable:
         return JudgedClaim(claim=claim, standing="not testable", reasons=[claim.untestable])
     if claim.best:
@@ -187,7 +184,6 @@ def agrees(value: float, printed: str) -> bool:
 
 
 def values_of(column: Column, metric: str) -> list[float]:
-    """The column's values of a metric; none where it has none."""
     benchmark, _, name = metric.partition("/")
     series = column.series.get((benchmark, name))
     return list(series.values.values()) if series else []

@@ -194,7 +194,6 @@ def own_columns(run: RunDir) -> list[Column]:
 
 
 def imported_columns(path: Path) -> list[Column]:
-    """Columns of an import, with its conditions."""
     record = record_of(path)
     known = imported.environments(path)
     spreads = conditions_of(path, record).spreads

@@ -83,8 +83,6 @@ class ColumnChange(Struct, kw_only=True):
 
 
 class Campaigns(Struct, kw_only=True):
-    """The whole comparison."""
-
     schema: int = SCHEMA
     delta_pct: float
     columns: list[ColumnFacts]
@@ -133,7 +131,6 @@ def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
 
 
 def facts(number: int, column: Column) -> ColumnFacts:
-    """The facts about a column for a report."""
     return ColumnFacts(
         letter=chr(ord("A") + number),
         name=column.name,
@@ -199,7 +196,6 @@ def unlike(before: Series, after: Series) -> str:
 
 
 def row(key: tuple[str, str], found: Sequence[Column]) -> MetricRow:
-    """A metric over all columns."""
     have = [column.series.get(key) for column in found]
     metric = next(series.metric for series in have if series and series.values)
     return MetricRow(
@@ -213,7 +209,6 @@ def row(key: tuple[str, str], found: Sequence[Column]) -> MetricRow:
 
 
 def cell(series: Series | None) -> Summary | None:
-    """Mean and SD of a column's values."""
     import statistics
 
     if series is None or not series.values:
@@ -347,7 +342,6 @@ def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Sampl
 
 
 def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples | None:
-    """A metric's values in columns of different runs: nothing pairs them."""
     first, second = before.series.get(key), after.series.get(key)
     if first is None or second is None or not (first.values or second.values):
         return None

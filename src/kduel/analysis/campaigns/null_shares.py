@@ -75,7 +75,6 @@ def simulate_series(generator: np.random.Generator, rows: int, count: int, neigh
 
 @lru_cache(maxsize=1)
 def table() -> Quantiles:
-    """The shipped quantiles."""
     return msgspec.json.decode(TABLE.read_bytes(), type=Quantiles)
 
 

@@ -46,7 +46,6 @@ def judge_within(
 
 
 def with_baseline(table: Samples, baseline: str) -> Samples:
-    """The table with that contender as the baseline."""
     values = {baseline: table.values[baseline]} | table.values
     return msgspec.structs.replace(table, values=values)
 
@@ -63,7 +62,6 @@ def select_two(table: Samples, names: dict[str, str]) -> Samples:
 
 
 def rename_contenders(result: MetricResult, names: dict[str, str]) -> MetricResult:
-    """The result under new names."""
     return msgspec.structs.replace(
         result,
         baseline=names[result.baseline],

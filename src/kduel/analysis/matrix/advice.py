@@ -67,13 +67,11 @@ def advise(results: Results) -> list[Advice]:
 
 
 def concerns(metric: MetricResult, wanted: Mapping[Aspect, tuple[Statistic, ...]]) -> bool:
-    """True if a metric matters to a use."""
     statistics = wanted.get(metric.aspect)
     return statistics is not None and (not statistics or metric.statistic in statistics)
 
 
 def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
-    """The sentence that these verdicts carry."""
     baseline = metrics[0].baseline
     better = [support(m) for m in metrics if m.claimed and m.verdict in ("faster", "fewer") and not m.below_delta]
     worse = [support(m) for m in metrics if m.claimed and m.verdict in ("slower", "more") and not m.below_delta]
@@ -109,7 +107,6 @@ def other_metrics_text(same: int, undecided: int) -> str:
 
 
 def support(metric: MetricResult) -> Support:
-    """A verdict in short."""
     effect = effect_with_interval(metric)
     if metric.scale == "exact" and metric.effect is not None and metric.baseline_mean:
         share = metric.effect / abs(metric.baseline_mean)

@@ -17,8 +17,6 @@ LEAST_BLOCKS = 3
 
 
 class AtThreads(Struct, kw_only=True):
-    """One contender at one number of threads."""
-
     threads: int
     total: float
     per_thread: float
@@ -31,8 +29,6 @@ class AtThreads(Struct, kw_only=True):
 
 
 class Scaling(Struct, kw_only=True):
-    """One contender of one benchmark."""
-
     benchmark: str
     """The label without its number of threads."""
     contender: str
@@ -87,7 +83,10 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
     if len(steps) < 2 or steps[0].threads != fewest:
         return None
     found = Scaling(benchmark=benchmark, contender=contender, unit=unit, steps=steps)
-    found.told = scaling_sentence(found)
+    before, last = found.steps[-2:]
+    gain = 100 * (last.total / before.total - 1)
+    sign = "more" if gain >= 0 else "less"
+    found.told = f"{last.threads} threads did {abs(gain):.1f} % {sign} in all than {before.threads}"
     return found
 
 
@@ -97,11 +96,3 @@ def efficiency_interval(logs: list[float]) -> tuple[float | None, float | None]:
 
     found = mean_interval(logs) if len(logs) >= LEAST_BLOCKS else None
     return (None, None) if found is None else (100 * math.exp(found[1]), 100 * math.exp(found[2]))
-
-
-def scaling_sentence(found: Scaling) -> str:
-    """Sentence on what the last threads added, which is where SMT shows."""
-    before, last = found.steps[-2:]
-    gain = 100 * (last.total / before.total - 1)
-    sign = "more" if gain >= 0 else "less"
-    return f"{last.threads} threads did {abs(gain):.1f} % {sign} in all than {before.threads}"

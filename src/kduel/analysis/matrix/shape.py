@@ -61,7 +61,6 @@ class Matrix(Struct, kw_only=True):
         return [name for name in found if units[name] == units[found[0]]]
 
     def verdicts(self, family: str, metric: str) -> list[JudgedCell]:
-        """One metric's verdicts over a family."""
         return [j for j in self.judged if j.place.family == family and j.result.metric == metric]
 
 
@@ -116,7 +115,6 @@ def shape(results: Results) -> Matrix | None:
 
 
 def measured_steps(results: Results) -> list[StepResult]:
-    """The steps that gave a metric."""
     measured = {metric.benchmark for metric in results.metrics}
     return [step for step in results.steps if step.label in measured]
 
@@ -142,12 +140,10 @@ def tables(results: Results) -> tuple[Values, dict[str, dict[str, Metric]]]:
 
 
 def growing(metrics: Sequence[Metric]) -> list[Metric]:
-    """The metrics whose growth is shown."""
     return [metric for metric in metrics if metric.aspect in GROWING] or list(metrics[:1])
 
 
 def cell(place: GridPoint, contender: str, metrics: Sequence[str], values: Values) -> MatrixCell:
-    """Means and SDs of one cell."""
     held = {name: [v for v in values[place.label, name][contender] if v is not None] for name in metrics}
     return MatrixCell(
         place=place,
@@ -223,7 +219,6 @@ def never_began(values: Values) -> dict[str, list[bool]]:
 
 
 def judge_matrix(results: Results, samples: list[Samples], imported: bool) -> list[MetricResult]:
-    """The verdicts, by the rule that the study declares."""
     if not samples:
         return []
     rule = planned_rule(results.study)

@@ -74,7 +74,6 @@ def aspects(results: Results) -> list[Aspect]:
 
 
 def row(name: str, one: Duels) -> Aspect:
-    """One metric's row."""
     there = [contender for contender in one.contenders if one.mean(contender) is not None]
     standing, told = best_of(one, there)
     return Aspect(

@@ -34,7 +34,6 @@ class Duels(Struct, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Benchmark and metric."""
         return self.first.benchmark, self.first.metric
 
     def relation(self, one: str, other: str) -> Relation:
@@ -46,7 +45,6 @@ class Duels(Struct, kw_only=True):
         return "undecided"
 
     def mean(self, contender: str) -> float | None:
-        """Mean of the values; None if there is none."""
         there = self.values[contender]
         return sum(there) / len(there) if there else None
 

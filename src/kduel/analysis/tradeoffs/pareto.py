@@ -61,7 +61,6 @@ class Front(Struct, kw_only=True):
 
     @property
     def statements(self) -> list[str]:
-        """Supported statements, a sentence each."""
         over = join_names([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
         said = [
             f"{name} is beaten by {join_names(by)} over {over}: nowhere better, somewhere worse."

@@ -78,7 +78,6 @@ class Btf:
         return found
 
     def text(self, at: int) -> str:
-        """A name."""
         return self.strings[at : self.strings.index(b"\0", at)].decode(errors="replace")
 
     @cached_property
@@ -106,7 +105,6 @@ class Btf:
         }
 
     def members(self, one: Type) -> list[Member]:
-        """Fields of a structure or union."""
         return [
             Member(self.text(name), kind, at & 0xFFFFFF if one.flag else at, at >> 24 if one.flag else 0)
             for name, kind, at in struct.iter_unpack("<III", one.after)
@@ -120,7 +118,6 @@ class Btf:
         return one
 
     def size(self, number: int) -> int:
-        """Bytes."""
         one = self.resolve(number)
         if one.kind == POINTER:
             return 8

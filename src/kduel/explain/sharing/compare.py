@@ -191,7 +191,10 @@ def shared_by(
     by_name: dict[str, list[Site]] = defaultdict(list)
     for site in region.sites:
         if site.inside:
-            by_name[without_other_fields(names[site.line]) or unnamed_pair(site, symbols)].append(site)
+            by_name[
+                without_other_fields(names[site.line])
+                or f"{function_with_caller(site.here, symbols)} ~ {function_with_caller(site.there, symbols)}"
+            ].append(site)
     full = {without_other_fields(name): name for name in sorted(names.values())}
     lines = [
         SharedLine(
@@ -214,11 +217,6 @@ def over_rounds(region: Region) -> tuple[float, float]:
         for at in range(0, len(region.operations), region.cpus)
     ]
     return median(turns), fmean(turns)
-
-
-def unnamed_pair(site: Site, symbols: Symbols) -> str:
-    """Name for a line without one: both functions."""
-    return f"{function_with_caller(site.here, symbols)} ~ {function_with_caller(site.there, symbols)}"
 
 
 def find_meetings(sites: Iterable[Site], symbols: Symbols, count: int) -> list[Meeting]:
@@ -255,17 +253,12 @@ def compare_kernels(benchmark: str, kernels: list[SharedBy], qemu: str) -> Shari
 
 def line_key(line: SharedLine) -> str:
     """Key of a line in both kernels."""
-    return without_other_fields(line.name) or unnamed_title(line)
+    return without_other_fields(line.name) or f"(no name) {line.meetings[0].function} ~ {line.meetings[0].other}"
 
 
 def without_other_fields(name: str) -> str:
     """A name with the first field of each union only: kernels differ in the others."""
     return UNION.sub("", name)
-
-
-def unnamed_title(line: SharedLine) -> str:
-    """A line without a name, by its functions."""
-    return f"(no name) {line.meetings[0].function} ~ {line.meetings[0].other}"
 
 
 def compare_line(name: str, lines: list[SharedLine | None]) -> Row:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape
 
 from kduel.core.text import PLAIN_WIDTH, plural
-from kduel.explain.sharing.compare import INVALIDATES, READS, Meeting, Row, SharingExplanation
+from kduel.explain.sharing.compare import INVALIDATES, READS, Row, SharingExplanation
 
 RARE = 0.05
 """Lines that move in fewer operations than this share are summed up, unless all rows are asked for."""
@@ -81,7 +81,6 @@ def rows_of(found: SharingExplanation, limit: int) -> tuple[list[Row], list[Row]
 
 
 def false_sharing_note(row: Row) -> str:
-    """A word on false sharing."""
     shares = [line.false for line in row.lines if line]
     return "  (false sharing)" if shares and min(shares) > 0.5 else ""
 
@@ -89,14 +88,9 @@ def false_sharing_note(row: Row) -> str:
 def meeting_lines(row: Row) -> Iterator[str]:
     """`down_read < do_user_addr_fault writes what up_read wrote`, in the last kernel that has the line."""
     for one in row.latest.meetings[:MEETINGS]:
-        yield meeting_sentence(one)
+        yield f"{one.function} {VERBS[one.kind]} {one.other} {ENDS[one.kind]}"
     if (more := len(row.latest.meetings) - MEETINGS) > 0:
         yield f"and {plural(more, 'other pair')} of functions"
-
-
-def meeting_sentence(one: Meeting) -> str:
-    """Describe who takes a line from whom."""
-    return f"{one.function} {VERBS[one.kind]} {one.other} {ENDS[one.kind]}"
 
 
 ROW, CHARACTER, MARGIN = 20, 7.3, 12

@@ -37,8 +37,6 @@ class Change(NamedTuple):
 
 
 class Effect(Struct, kw_only=True):
-    """An effect to be judged."""
-
     name: str
     kind: EffectKind
     changes: list[Change]
@@ -49,7 +47,6 @@ class Effect(Struct, kw_only=True):
     """Other effects that the same cells show, so that a fraction cannot tell them apart."""
 
     def result(self, judged: MetricResult) -> EffectResult:
-        """The effect with its verdict."""
         return EffectResult(
             name=self.name,
             kind=self.kind,
@@ -181,8 +178,12 @@ def effect_table(
     names = arm_names(changes, at)
     shown = arms
     if table.counted and interaction:
-        names = counted_names(changes)
-        last = observed_weights(changes, cells)
+        where = " at ".join(level_name(one.factor, one.level) for one in changes)
+        names = f"{where} if effects added", where
+        chosen = np.array(
+            [all(cell.levels.get(one.factor) == one.level for one in changes) for cell in cells], dtype=float
+        )
+        last: Floats = chosen / chosen.sum()
         shown = last - (arms[1] - arms[0]), last
     scaled = values if additive else np.log(values)
     found = [weighted_sum(weights, scaled) for weights in shown]
@@ -238,15 +239,6 @@ def effect_table(
             for key, known in covariates.items()
         },
     )
-
-
-def observed_weights(changes: Sequence[Change], cells: Sequence[Cell]) -> Floats:
-    """The weights of the cells at the level of every change."""
-    chosen = np.array(
-        [all(cell.levels.get(one.factor) == one.level for one in changes) for cell in cells], dtype=float
-    )
-    shares: Floats = chosen / chosen.sum()
-    return shares
 
 
 def arm_conditions(cells: Sequence[Cell], arms: Mapping[str, Floats]) -> dict[str, list[dict[str, float]]]:
@@ -316,12 +308,6 @@ def arm_names(changes: Sequence[Change], at: Mapping[str, str]) -> tuple[str, st
         f"{effect} at {level_name(last.factor, last.reference)}",
         f"{effect} at {level_name(last.factor, last.level)}",
     )
-
-
-def counted_names(changes: Sequence[Change]) -> tuple[str, str]:
-    """The arms of an exact interaction: `debian-6.12 at thp=always if effects added`, `debian-6.12 at thp=always`."""
-    where = " at ".join(level_name(one.factor, one.level) for one in changes)
-    return f"{where} if effects added", where
 
 
 def name_of(changes: Sequence[Change], at: Mapping[str, str], factors: Sequence[Factor]) -> str:

@@ -17,7 +17,6 @@ Group = tuple[str, str]
 
 
 def by_metric(results: Results) -> dict[Group, list[EffectResult]]:
-    """The effects of each metric."""
     groups: dict[Group, list[EffectResult]] = {}
     for one in results.effects:
         groups.setdefault((one.result.benchmark, one.result.metric), []).append(one)

@@ -113,8 +113,6 @@ LONGEST = 300
 
 
 class DeclaredDifferences(Struct, frozen=True, kw_only=True):
-    """Declared differences between the contenders."""
-
     kernels: bool = False
     cmdline: frozenset[str] = frozenset()
     """Words, and their names before the `=`."""

@@ -10,8 +10,6 @@ from kduel.judge.lint.case import Case
 
 
 class SharedSlice(NamedTuple):
-    """One slice of a step, or a step in one piece, of both contenders."""
-
     block: int
     number: int
     """From 1."""

@@ -78,7 +78,6 @@ def boots_of(table: Samples, contender: str, counted: Sequence[int]) -> list[Dis
 def tail_result(
     table: Samples, contender: str, boots: list[Distribution], level: float, own_level: float, bound: Bound | None
 ) -> TailResult:
-    """All that is stated of one contender's tail."""
     total = sum(boot.samples for boot in boots)
     found = TailResult(
         benchmark=table.benchmark,

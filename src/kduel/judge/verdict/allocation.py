@@ -30,7 +30,6 @@ class Times(Struct, kw_only=True):
     """By the label of a step that is cut: one slice."""
 
     def trial(self, count: int) -> float:
-        """A trial with so many slices of each step."""
         return self.boot + count * math.fsum(self.slices.values())
 
 

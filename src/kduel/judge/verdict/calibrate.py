@@ -63,7 +63,6 @@ class Characteristics(Struct, kw_only=True):
 
     @property
     def undecided_share(self) -> float:
-        """Share of metrics without a verdict."""
         return max(0.0, 1 - self.higher - self.lower - self.equivalent)
 
 
@@ -171,8 +170,6 @@ def draw(
 
 
 class SimulatedEnds(NamedTuple):
-    """Ends of simulated runs."""
-
     sides: Sides
     """By run and comparison."""
     blocks: NDArray[np.int_]

@@ -62,7 +62,6 @@ def compared_pairs(results: Results) -> list[tuple[str, str]]:
 
 
 def headlines(results: Results) -> list[Headline]:
-    """A sentence for each comparison of a run."""
     return [
         Headline(baseline=baseline, contender=contender, text=headline_of(results, baseline, contender))
         for baseline, contender in compared_pairs(results)

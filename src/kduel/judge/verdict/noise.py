@@ -33,8 +33,6 @@ MISSING = 0.2
 
 
 class Noise(NamedTuple):
-    """A noise with a name and a description."""
-
     name: str
     about: str
     draw: Draw

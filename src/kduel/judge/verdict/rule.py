@@ -115,7 +115,6 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         )
 
     def for_exploring(self) -> Rule:
-        """The rule for exploratory metrics."""
         return msgspec.structs.replace(self, fewest_pairs=max(self.fewest, self.fewest_exploratory))
 
     @property

@@ -198,7 +198,6 @@ def last_level(rule: Rule, alpha: float, blocks: int) -> float:
 
 
 def reaches(sd: float, border: float, level: float, power: float, pairs: int) -> bool:
-    """True if so many pairs are enough."""
     return reach(sd, pairs, level, power) <= border
 
 

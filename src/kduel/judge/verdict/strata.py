@@ -281,7 +281,6 @@ def effects_by_machine(found: Fit, level: float) -> Single:
 
 
 def fit_of(found: Fit, machines: NDArray[np.bool_] | Sequence[int]) -> Fit:
-    """The fit of some machines."""
     chosen = np.asarray(machines)
     return found._replace(
         counts=found.counts[chosen],

@@ -95,7 +95,6 @@ def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]
 
 
 def match(table: Samples, contender: str) -> Match:
-    """The arms' values with their estimate."""
     before, after = (
         np.array([value for value in table.values[name] if value is not None], dtype=float)
         for name in (table.contenders[0], contender)
@@ -195,7 +194,6 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
 
 
 def verdict_text(result: MetricResult, rule: Rule) -> str:
-    """The verdict in plain words."""
     each = f"{plural(result.n, 'trial')} of {fewer_values(result)}"
     match result.verdict:
         case "undecided":

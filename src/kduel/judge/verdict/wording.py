@@ -136,7 +136,6 @@ def equivalent_text(result: MetricResult, rule: Rule, each: str = "boots") -> st
 
 
 def equal_sentences(result: MetricResult) -> list[str]:
-    """For values that are the same."""
     if result.within_resolution:
         values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
         return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}: {values}."]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kduel.analysis.campaigns.history import MetricHistory, MetricSeries
+from kduel.analysis.campaigns.history import MetricHistory
 from kduel.analysis.campaigns.steps import LevelChange
 from kduel.core.format import MISSING, mean_and_sd, percent, with_sign
 from kduel.core.text import plural
@@ -31,7 +31,7 @@ def page_of(found: MetricHistory) -> CampaignPage:
                 Path(point.run).name,
                 mean_and_sd(point.mean, point.sd),
                 str(point.n),
-                mark(line, number),
+                next((change(step) for step in line.steps if step.index == number), MISSING),
             ]
             for number, point in enumerate(line.points)
         ]
@@ -57,11 +57,6 @@ def change(step: LevelChange) -> str:
     if step.before > 0:
         return percent(100 * (step.after / step.before - 1))
     return with_sign(step.after - step.before, "g")
-
-
-def mark(line: MetricSeries, number: int) -> str:
-    """The change that a point begins, or a dash."""
-    return next((change(step) for step in line.steps if step.index == number), MISSING)
 
 
 def picture(found: MetricHistory) -> Spec:

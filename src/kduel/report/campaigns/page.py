@@ -64,7 +64,7 @@ def plain_table(table: CampaignTable) -> list[str]:
     """In columns, as wide as fits; a long cell goes on in the lines below."""
     gaps = 2 * (len(table.head) - 1)
     for widest in range(WIDEST_CELL, NARROWEST_CELL - 1, -1):
-        rows = [[wrap_cell(cell, widest) for cell in row] for row in [table.head, *table.rows]]
+        rows = [[textwrap.wrap(visible(cell), widest) or [""] for cell in row] for row in [table.head, *table.rows]]
         widths = [max(len(line) for row in rows for line in row[number]) for number in range(len(table.head))]
         if sum(widths) + gaps <= PLAIN_WIDTH:
             break
@@ -80,11 +80,6 @@ def plain_table(table: CampaignTable) -> list[str]:
         if number == 0:
             lines.append("  ".join("-" * width for width in widths))
     return lines
-
-
-def wrap_cell(cell: str, width: int) -> list[str]:
-    """A cell's lines, at least one."""
-    return textwrap.wrap(visible(cell), width) or [""]
 
 
 def markdown_page(page: CampaignPage) -> str:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kduel.analysis.campaigns.attribution import list_few
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
-from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow, Summary
+from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
@@ -122,7 +122,6 @@ def confounds_section(found: Campaigns) -> PageSection:
 
 
 def format_value(difference: Difference, name: str) -> str:
-    """A column's value, or a dash."""
     value = difference.values.get(name)
     return MISSING if value in (None, "") else str(value)
 
@@ -132,7 +131,7 @@ def results_section(found: Campaigns) -> PageSection:
     rows = [
         [
             f"{row.key} ({row.unit}, {better_side(row)})",
-            *(format_mean(cell) for cell in row.cells),
+            *(MISSING if cell is None else mean_and_sd(cell.mean, cell.sd) for cell in row.cells),
             str(largest_n(row)),
         ]
         for row in found.rows
@@ -157,26 +156,18 @@ def better_side(row: MetricRow) -> str:
     return "no better side" if row.better == "none" else f"{row.better} is better"
 
 
-def format_mean(cell: Summary | None) -> str:
-    """Mean and SD; a value alone where it was measured once."""
-    return MISSING if cell is None else mean_and_sd(cell.mean, cell.sd)
-
-
 def largest_n(row: MetricRow) -> str:
-    """Largest number of values in a column."""
     counts = sorted({cell.n for cell in row.cells if cell is not None})
     return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def attribution_section(found: Campaigns) -> PageSection:
-    """Section with what a change may be put down to, pair by pair."""
     names = letters(found)
     bullets = [f"{names[pair.before]} to {names[pair.after]}: {pair.attribution.told}" for pair in found.between]
     return PageSection(heading="What a change may be attributed to", bullets=bullets)
 
 
 def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
-    """Section with the change of each metric between two columns."""
     names = letters(found)
     shown_changes = [change for change in pair.changes if change.n]
     rows = [
@@ -230,7 +221,6 @@ def not_compared_section(found: Campaigns) -> PageSection:
 
 
 def claims_section(claims: Sequence[JudgedClaim]) -> PageSection:
-    """Each claim with its standing and the reasons."""
     counts = {standing: sum(1 for one in claims if one.standing == standing) for standing in STANDINGS}
     summary = ", ".join(f"{count} {standing}" for standing, count in counts.items() if count)
     rows = [

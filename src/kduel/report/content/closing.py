@@ -52,7 +52,9 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     ]
     meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
-    found = findings(said, width)
+    said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]
+    said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
+    found = [[(line, "")] for mark, text in said_all for line in wrap_marked(text, width, mark, LINES_EACH)]
     after = [*found, *bounds(results, width, height), *means, *advice(results, said, run, width)]
     metrics = sorted(
         (metric for comparison in said.comparisons for metric in comparison.gating),
@@ -90,13 +92,6 @@ def bounds(results: Results, width: int, height: int) -> list[Line]:
     if left := len(said) - len(shown):
         lines.append(f"and {plural(left, 'verdict')} more on the bound")
     return [[(line, "")] for line in lines]
-
-
-def findings(said: Digest, width: int) -> list[Line]:
-    """The weightiest findings, cut to a few lines each, and what touches every verdict."""
-    said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]
-    said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
-    return [[(line, "")] for mark, text in said_all for line in wrap_marked(text, width, mark, LINES_EACH)]
 
 
 def short(note: Note) -> str:

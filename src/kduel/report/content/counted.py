@@ -80,7 +80,10 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
     missing = [m for m in comparison.primary if not m.n]
     if missing:
         yield [("not measured in both: ", "italic"), (", ".join(name(m) for m in missing), "")]
-    yield from situation_lines(comparison)
+    found = otherwise(
+        comparison, [m for m in comparison.exploratory if m.metric.removeprefix(f"{m.unit}-") in SITUATIONS]
+    )
+    yield from other_lines("a different change in another session or control group, or under SCHED_FIFO", found)
     yield from mean_lines(comparison)
     yield from mode_lines(comparison, width, run)
 
@@ -124,7 +127,6 @@ class Columns(Struct, frozen=True):
         return 9 + self.name + len(self.figures(*self.headings))
 
     def heading(self) -> Line:
-        """The headings of the figures."""
         return [(f"{'':{self.name + 9}}{self.figures(*self.headings)}", "dim")]
 
     def figures(self, change: str, over: str, at: str) -> str:
@@ -165,14 +167,6 @@ def agreement(metric: MetricResult) -> str:
     """In how many of the conditions the difference has this sign; empty where it is all of them."""
     agreeing, every = len(metric.agreeing), len(metric.conditions)
     return f"{agreeing} of {every} conditions" if agreeing < every else ""
-
-
-def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
-    """Operations whose change is another one in another situation of the tasks."""
-    found = otherwise(
-        comparison, [m for m in comparison.exploratory if m.metric.removeprefix(f"{m.unit}-") in SITUATIONS]
-    )
-    yield from other_lines("a different change in another session or control group, or under SCHED_FIFO", found)
 
 
 def mean_lines(comparison: ContenderSummary) -> Iterator[Line]:

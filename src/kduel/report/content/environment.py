@@ -21,8 +21,6 @@ FIRST = ("clocksource", "cmdline", "mitigations", "scheduler", "hardware", "mach
 
 
 class DifferenceGroup(Struct, kw_only=True):
-    """Differences of one group, either all declared by the study or none."""
-
     name: str
     declared: bool
     rows: list[Difference]

@@ -119,7 +119,6 @@ def join_clauses(parts: list[str]) -> str:
 
 
 def mean_of(values: list[float]) -> float:
-    """Mean of at least one value."""
     return sum(values) / len(values)
 
 

@@ -24,8 +24,10 @@ def methods(results: Results) -> list[str]:
     paragraphs = [
         design(results) if evidence(results).paired else import_sentence(results),
         rule(results),
-        shown_values_sentence(),
-        void(),
+        "Means come with the sample standard deviation (n - 1). Permutation and Wilcoxon tests, the Hodges-Lehmann shift, Cliff's "
+        "delta and a test for equal variances (Brown-Forsythe) are shown for comparison and decide nothing.",
+        "A trial that panicked, hung or failed a validity check is void: it is kept, shown and counted, and gives no value. The "
+        "rules that void a trial look neither at the contender's name nor at what was measured.",
     ]
     return [paragraph for paragraph in paragraphs if paragraph]
 
@@ -190,19 +192,3 @@ def machines(results: Results) -> str:
 def ordinal(number: int) -> str:
     """Numbers of blocks as text."""
     return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
-
-
-def shown_values_sentence() -> str:
-    """Sentence on what is shown without deciding."""
-    return (
-        "Means come with the sample standard deviation (n - 1). Permutation and Wilcoxon tests, the Hodges-Lehmann shift, Cliff's "
-        "delta and a test for equal variances (Brown-Forsythe) are shown for comparison and decide nothing."
-    )
-
-
-def void() -> str:
-    """Sentence on trials that failed."""
-    return (
-        "A trial that panicked, hung or failed a validity check is void: it is kept, shown and counted, and gives no value. The "
-        "rules that void a trial look neither at the contender's name nor at what was measured."
-    )

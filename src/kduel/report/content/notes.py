@@ -38,12 +38,10 @@ class Note(Struct, kw_only=True):
 
     @property
     def code(self) -> str:
-        """Code of the weightiest finding."""
         return self.entries[0].code
 
     @property
     def message(self) -> str:
-        """Message of the weightiest finding, with its evidence."""
         return self.entries[0].message
 
     @property

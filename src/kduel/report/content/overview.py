@@ -150,7 +150,6 @@ def row(
     delta: float,
     blocks_left: int | None,
 ) -> Line:
-    """One metric."""
     drawn = f"{bar(metric, bar_width, reach, delta)}  " if bar_width else ""
     state = f"{sign_of(metric)} {metric.word}"
     needed = need(metric)

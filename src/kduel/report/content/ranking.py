@@ -54,7 +54,6 @@ def ranking_rows(ranking: AspectRanking) -> list[RankRow]:
 
 
 def rank_row(ranking: AspectRanking, rank: Rank, result: MetricResult | None) -> RankRow:
-    """One row; the baseline has no result."""
     ranked = rank.first is not None
     said = (
         times_text(ranking, result)

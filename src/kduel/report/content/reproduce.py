@@ -6,7 +6,6 @@ import json
 import shlex
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import Struct
 
@@ -81,7 +80,6 @@ def reproduction(results: Results) -> Reproduction | None:
 
 
 def exact_spec(contender: ContenderResult) -> str:
-    """The specification that means the very kernel that was measured, where its source has one, else the study's."""
     exact = table(contender.facts, "provenance").get("exact")
     return visible(exact if isinstance(exact, str) else contender.kernel, 300)
 
@@ -129,7 +127,11 @@ def options(results: Results, asked: Study) -> tuple[list[str], list[str]]:
     words, notes = [], []
     if (kind, settings) != (asked.machine, asked.machine_settings):
         known = asked.machine_settings if kind == asked.machine else {}
-        pairs = ",".join(f"{key}={setting(value)}" for key, value in settings.items() if known.get(key) != value)
+        pairs = ",".join(
+            f"{key}={value if isinstance(value, str) else json.dumps(value, default=str)}"
+            for key, value in settings.items()
+            if known.get(key) != value
+        )
         given = f"{kind}:{pairs}" if pairs else kind
         if read_machine({"kind": asked.machine, **asked.machine_settings}, given) == (kind, settings):
             words.append(f"--machine={given}")
@@ -148,11 +150,6 @@ def options(results: Results, asked: Study) -> tuple[list[str], list[str]]:
     if study.delta != asked.about.delta:
         words.append(f"--delta={study.delta:g}")
     return words, notes
-
-
-def setting(value: Any) -> str:
-    """A machine's setting as --machine takes it."""
-    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def safe_word(word: str, spell: Callable[[str], str]) -> str:

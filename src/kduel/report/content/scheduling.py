@@ -34,7 +34,6 @@ class CounterRow(Struct, frozen=True, kw_only=True):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """In the order of the columns."""
         return self.name, self.before, self.after, self.change, self.interval, self.word
 
 
@@ -49,7 +48,6 @@ class CounterTable(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The step and whom it compares."""
         return f"{self.step}: {self.contender} against {self.baseline}"
 
 

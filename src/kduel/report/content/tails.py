@@ -16,7 +16,11 @@ def tail_lines(results: Results) -> list[str]:
     for tail in results.tails:
         lines.append(f"{name_of(tail)}: {tail.samples:,} measurements in {tail.boots} boots")
         lines += [f"    {line}" for line in (*quantile_lines(tail), *model_lines(tail))]
-    lines += [shift_line(one) for one in results.shifts]
+    lines += [
+        f"{visible(one.benchmark, 100)}/{visible(one.metric, 60)}, {visible(one.contender, 100)} against "
+        f"{visible(one.baseline, 100)}, {shift_points(one)}"
+        for one in results.shifts
+    ]
     return lines
 
 
@@ -93,14 +97,6 @@ def model_lines(tail: TailResult) -> list[str]:
         f"generalised Pareto above {amount(found.threshold)} {tail.unit}, {found.excesses:,} excesses, shape {found.shape:.2f}, "
         f"distance {found.distance:.3f}; by the upper half {amount(found.other_level)} {tail.unit}{rare}"
     ]
-
-
-def shift_line(one: ShiftResult) -> str:
-    """Changes of quantiles against the baseline, with the names of all."""
-    return (
-        f"{visible(one.benchmark, 100)}/{visible(one.metric, 60)}, {visible(one.contender, 100)} against "
-        f"{visible(one.baseline, 100)}, {shift_points(one)}"
-    )
 
 
 def shift_points(one: ShiftResult) -> str:

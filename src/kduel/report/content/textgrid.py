@@ -100,15 +100,10 @@ def stacked_cells(
     bounds = interval_text(metric)
     return (
         (spell(effect(metric)), *(() if bounds == MISSING else (spell(bounds),))),
-        *(mean_over_sd(mean, sd, spell) for mean, sd in arms(metric)),
+        *((spell(mean), *([spell(f"± {sd}")] if sd else [])) for mean, sd in arms(metric)),
         *([(str(metric.n),)] if several else []),
         (marks(metric, notes),),
     )
-
-
-def mean_over_sd(mean: str, sd: str, spell: Callable[[str], str]) -> Cell:
-    """The mean, and below it the SD."""
-    return (spell(mean), spell(f"± {sd}")) if sd else (spell(mean),)
 
 
 def marks(metric: MetricResult, notes: Notes) -> str:

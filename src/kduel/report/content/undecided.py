@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.core.metric_results import MachinesResult, MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
@@ -49,7 +49,11 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
     if metric.contradicted:
         return "the data contradict the verdict of an earlier look, which more blocks cannot settle: start a new run"
     if (found := metric.machines) is not None and found.scope == "class":
-        return class_reason(found)
+        if len(found.effects) < FEWEST_OF_CLASS:
+            return f"a verdict about a class takes {FEWEST_OF_CLASS} machines, and {len(found.effects)} measured"
+        return (
+            "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
+        )
     codes = {warning.code for warning in metric.warnings}
     for finding in catalogue().values():
         if finding.undecided and finding.name in codes:
@@ -58,13 +62,6 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
         return "the run is too short at this spread: measure more"
     target = "" if delta is None else f" for ±{delta:g} %"
     return f"the spread is too large{target}: {REMEDIES[advice(metric)]}, stop other work on the host, or accept a larger delta"
-
-
-def class_reason(found: MachinesResult) -> str:
-    """Reason why nothing is decided of a class of machines."""
-    if len(found.effects) < FEWEST_OF_CLASS:
-        return f"a verdict about a class takes {FEWEST_OF_CLASS} machines, and {len(found.effects)} measured"
-    return "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
 
 
 def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[MetricResult]]:

@@ -21,8 +21,6 @@ class FactorPart(Struct, kw_only=True):
 
 
 class FactorsPart(Struct, kw_only=True):
-    """The section; `pictures` are its plots."""
-
     groups: list[FactorPart]
     pictures: list[Markup]
 

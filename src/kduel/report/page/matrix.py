@@ -47,8 +47,6 @@ class FamilyPart(Struct, kw_only=True):
 
 
 class MatrixPart(Struct, kw_only=True):
-    """Everything of the section."""
-
     families: list[FamilyPart]
     heat: list[HeatCell]
     sure: str
@@ -117,7 +115,6 @@ def matrix_part(results: Results) -> MatrixPart | None:
 
 
 def family_part(matrix: Matrix, name: str) -> FamilyPart:
-    """One family."""
     return FamilyPart(
         name=name,
         metrics=matrix.metrics[name][:SHOWN],

@@ -36,8 +36,6 @@ class PictureRow(Struct, frozen=True):
 
 
 class PictureGroup(Struct, frozen=True):
-    """The effects of one comparison."""
-
     heading: str
     rows: list[PictureRow]
     more: str
@@ -100,7 +98,6 @@ def heading(how: str, comparison: ContenderSummary) -> str:
 
 
 def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float]) -> str:
-    """Meaning of the marks."""
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
     ways = "Better is right, whether more or less of a metric is better. " if axis.better_right else ""
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""

@@ -12,8 +12,6 @@ from kduel.report.plots.tails import shift_chart, survival_chart
 
 
 class TailPart(Struct, kw_only=True):
-    """One benchmark's measurements."""
-
     name: str
     survival: Markup
     bounds: list[tuple[str, str]]

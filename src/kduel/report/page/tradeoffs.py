@@ -21,8 +21,6 @@ FEWEST_ASPECTS = 2
 
 
 class TradeoffsPart(Struct, kw_only=True):
-    """Everything of the section."""
-
     aspects: list[Aspect]
     front: Front | None
     pictures: list[Markup]

@@ -31,16 +31,15 @@ def specification(outcomes: Sequence[Characteristics], rule: Rule) -> dict[str, 
     }
 
 
-def share_of(outcome: Characteristics, verdict: str) -> float:
-    """Share of metrics with a verdict, of COLOURS."""
-    share: float = outcome.undecided_share if verdict == "undecided" else getattr(outcome, verdict)
-    return share
-
-
 def shares(noise: str, outcomes: Sequence[Characteristics]) -> dict[str, Any]:
     """Stacked areas: how often which verdict, by true effect."""
     values = [
-        {"effect": outcome.effect_pct, "verdict": verdict, "share": share_of(outcome, verdict), "place": place}
+        {
+            "effect": outcome.effect_pct,
+            "verdict": verdict,
+            "share": (outcome.undecided_share if verdict == "undecided" else getattr(outcome, verdict)),
+            "place": place,
+        }
         for outcome in outcomes
         if outcome.noise == noise
         for place, verdict in enumerate(COLOURS)
@@ -73,7 +72,6 @@ def shares(noise: str, outcomes: Sequence[Characteristics]) -> dict[str, Any]:
 
 
 def blocks(noise: str, outcomes: Sequence[Characteristics], rule: Rule) -> dict[str, Any]:
-    """The mean number of blocks by true effect, up to where nine runs in ten had ended."""
     values = [
         {"effect": outcome.effect_pct, "mean": outcome.blocks_mean, "most": outcome.blocks_most}
         for outcome in outcomes

@@ -76,12 +76,10 @@ def percent(share: float) -> str:
 
 
 def class_attribute(kind: str) -> Markup:
-    """The attribute of a class; empty for none."""
     return Markup(' class="{}"').format(kind) if kind else Markup()
 
 
 def line(first: Point, last: Point, kind: str = "") -> Markup:
-    """A straight line between two places, of a class."""
     (x1, y1), (x2, y2) = first, last
     return Markup('<line x1="{}" y1="{}" x2="{}" y2="{}"{}/>').format(
         percent(x1), percent(y1), percent(x2), percent(y2), class_attribute(kind)

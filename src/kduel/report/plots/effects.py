@@ -67,14 +67,12 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 
 def tone(metric: MetricResult) -> str:
-    """The colour's name of a verdict."""
     if shows_difference(metric):
         return side(metric)
     return "same" if metric.claimed else "undecided"
 
 
 def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) -> Spec:
-    """Base of all plots."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -260,6 +258,5 @@ def picture(spec: Spec) -> Markup:
 
 
 def svg(spec: Spec) -> str:
-    """The plot as an SVG picture."""
     drawn: str = drawing().vegalite_to_svg(spec)
     return drawn

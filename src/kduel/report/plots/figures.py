@@ -77,7 +77,6 @@ def read_processes(run: Path, results: Results, contender: str, index: int) -> l
 
 
 def busy_share(row: list[int]) -> float:
-    """Share of its life that a process was on a CPU."""
     start, end, user, system = row[:4]
     return min(1.0, (user + system) / max(1, end - start))
 

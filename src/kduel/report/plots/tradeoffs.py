@@ -39,13 +39,7 @@ def panel_rows(front: Front, across: Scale, up: Scale) -> list[Row]:
     return rows
 
 
-def pairs(front: Front) -> list[tuple[Scale, Scale]]:
-    """Scales of each panel: across, and up."""
-    return list(combinations(front.scales, 2))
-
-
 def clip_to_picture(value: float | None) -> float | None:
-    """Within the picture."""
     return None if value is None else max(beginning(FARTHEST), min(FARTHEST, value))
 
 
@@ -58,7 +52,7 @@ def place_told(place: Position) -> str:
 
 def front_plots(front: Front, delta: float, theme: Theme) -> list[Spec]:
     """One panel for each two scales."""
-    return [panel(front, across, up, delta, theme) for across, up in pairs(front)]
+    return [panel(front, across, up, delta, theme) for across, up in combinations(front.scales, 2)]
 
 
 def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) -> Spec:

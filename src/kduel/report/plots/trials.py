@@ -88,7 +88,6 @@ def summarize_slices(found: Sequence[SliceDot], most: int) -> tuple[list[SliceDo
 
 
 def place_scale(places: Iterable[int]) -> Scale:
-    """The axis of trials."""
     found = list(places)
     return Scale(low=min(found, default=1) - 0.7, high=max(found, default=1) + 0.7)
 
@@ -134,7 +133,6 @@ def box(arm: int, number: int, values: list[float], upward: Scale, count: int) -
 
 
 def arm_class(arm: int) -> str:
-    """Class with a contender's colour."""
     return f"arm{arm % ARMS}"
 
 

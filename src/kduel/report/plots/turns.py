@@ -52,7 +52,6 @@ def one_chart(
     title: str,
     label: str,
 ) -> Markup:
-    """One line with its dots for each contender."""
     shapes = []
     for arm, strip in strip_of.items():
         points = [(across.share(place), 1 - upward.share(value)) for place, value in strip]
@@ -86,7 +85,6 @@ def slices_in_time(columns: Mapping[int, Column]) -> Iterator[tuple[int, dict[in
 
 
 def centre(strip: Strip) -> Strip:
-    """Less the mean."""
     mean = fmean(value for _, value in strip)
     return [(place, value - mean) for place, value in strip]
 

@@ -10,16 +10,6 @@ BOX_FROM = 5
 """A box plot of fewer values would suggest more than is known of their distribution."""
 
 
-def value_tip() -> list[Spec]:
-    """The tooltip of a trial's value."""
-    return [
-        {"field": "t", "type": "nominal", "title": "trial"},
-        {"field": "c", "type": "nominal", "title": "contender"},
-        {"field": "b", "type": "nominal", "title": "block"},
-        {"field": "s", "type": "nominal", "title": "value"},
-    ]
-
-
 def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: int) -> Spec:
     """Every trial's value, each contender's in a row of its own, over a box where there are BOX_FROM of them."""
     arm = {
@@ -77,7 +67,12 @@ def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: 
                 "x": x,
                 "yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-1, 1], "range": [30, 52]}},
                 "color": colour,
-                "tooltip": value_tip(),
+                "tooltip": [
+                    {"field": "t", "type": "nominal", "title": "trial"},
+                    {"field": "c", "type": "nominal", "title": "contender"},
+                    {"field": "b", "type": "nominal", "title": "block"},
+                    {"field": "s", "type": "nominal", "title": "value"},
+                ],
             },
         },
     ]
@@ -102,12 +97,7 @@ def value_rows(results: Results, metric: MetricResult) -> list[Row]:
                     "v": value,
                     "s": f"{value:.10g}",
                     "t": trial.id if trial else f"number {block}",
-                    "j": jitter(index, arm),
+                    "j": ((index + 1) * 0.6180339887 + arm * 0.37) % 1 * 2 - 1,  # spread evenly, always the same
                 }
             )
     return rows
-
-
-def jitter(index: int, arm: int) -> float:
-    """Place of a point in its row, -1 to 1: spread evenly, always the same."""
-    return ((index + 1) * 0.6180339887 + arm * 0.37) % 1 * 2 - 1

@@ -59,12 +59,10 @@ def quote_sql(text: str) -> str:
 
 
 def verdict(words: str) -> Cell:
-    """A verdict in its colour."""
     return Cell(words, tone=TONES.get(words, "neutral"))
 
 
 def table(head: Sequence[str | Cell], rows: list[list[Cell]]) -> Table:
-    """At most MOST_ROWS of the rows."""
     cells = [Cell(cell) if isinstance(cell, str) else cell for cell in head]
     return Table(head=cells, rows=rows[:MOST_ROWS], left_out=max(0, len(rows) - MOST_ROWS))
 
@@ -263,7 +261,6 @@ def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dic
 
 
 def effect(value: float | None) -> Cell:
-    """A change in per cent."""
     return number(None) if value is None else Cell(f"{with_sign(value, '.2f')} %", number=True)
 
 
@@ -367,7 +364,6 @@ def latest_cell(row: dict[str, Any] | None) -> Cell:
 
 
 def machines(index: Path) -> Page:
-    """Every machine with its runs."""
     rows = [
         [
             Cell(row["machine"]),

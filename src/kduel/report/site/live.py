@@ -37,7 +37,6 @@ class LiveServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Address of the page."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
     def current(self) -> str:
@@ -78,7 +77,6 @@ class LiveHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def send_page(self) -> None:
-        """The page with the present text: what it shows without a script, too."""
         from kduel.report.page.render import render_page
 
         page = render_page("live.html", title=self.server.title, text=self.server.current())

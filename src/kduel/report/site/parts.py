@@ -67,8 +67,6 @@ class Section(Struct, kw_only=True):
 
 
 class Page(Struct, kw_only=True):
-    """A file of the site. No string in it is trusted."""
-
     name: str
     title: str
     sections: list[Section]
@@ -87,7 +85,6 @@ def file_name(kind: str, *words: str) -> str:
 
 
 def number(value: float | int | None, digits: int | None = None) -> Cell:
-    """A number; a dash for a missing one."""
     if value is None or not math.isfinite(value):
         return NONE
     return Cell(amount(value) if digits is None else f"{value:.{digits}f}", number=True)

@@ -16,7 +16,6 @@ FEWEST_FOR_MEMORY = 8
 
 
 def autocorrelation(case: Case) -> Iterator[str]:
-    """Successive trials that are alike once arms' means and a straight drift are taken off."""
     if any(arm.values.size < FEWEST_FOR_MEMORY for arm in case.arms):
         return
     if case.rule.in_turns and case.gaps.size < FEWEST_FOR_MEMORY:

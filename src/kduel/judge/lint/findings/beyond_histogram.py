@@ -10,7 +10,6 @@ from kduel.judge.lint.finding import Cause, Finding
 
 
 def beyond_histogram(case: Case) -> Iterator[str]:
-    """Trials of either contender whose value lies beyond the histogram."""
     names = case.baseline.name, case.contender.name
     counts = [len(case.table.beyond.get(name, ())) for name in names]
     if any(counts):

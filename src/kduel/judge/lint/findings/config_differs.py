@@ -13,7 +13,6 @@ from kduel.judge.lint.finding import Finding
 
 
 def config_differs(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """One message that counts the options in which the kernels' configurations differ, by topic."""
     options = [one.key for one in results.differences if one.group == "config" and one.declared]
     if options:
         topics = Counter(map(topic, options))

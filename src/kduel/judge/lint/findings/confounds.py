@@ -12,7 +12,6 @@ from kduel.judge.lint.finding import Finding
 
 
 def undeclared_differences(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """One message that counts what the study does not declare."""
     found = [difference for difference in results.differences if not difference.declared]
     if found:
         groups = Counter(difference.group for difference in found)

@@ -18,7 +18,6 @@ SHARE = 0.003
 
 
 def constant_ratio(case: Case) -> Iterator[str]:
-    """Pairs whose ratio or difference hardly varies, where the values do."""
     before, after, _ = case.counterpart
     if before.size < FEWEST or min(map(len, map(set, (before, after)))) < FEWEST:
         return

@@ -27,7 +27,6 @@ def void_counts(results: Results) -> dict[str, tuple[Counter[str], int]]:
 
 
 def crashes(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """Void trials that depend on the contender."""
     totals = {name: (void.total(), total) for name, (void, total) in void_counts(results).items()}
     if not results.contenders or results.contenders[0].name not in totals:
         return

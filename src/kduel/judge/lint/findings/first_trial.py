@@ -8,7 +8,7 @@ import numpy as np
 
 from kduel.core.evidence import Evidence
 from kduel.core.format import amount, quantity
-from kduel.judge.lint.case import ArmValues, Case, Floats, gap_text
+from kduel.judge.lint.case import Case, Floats, gap_text
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.statistics import chance_of_gap, combine_chances
 
@@ -22,7 +22,9 @@ def first_trial(case: Case) -> Iterator[str]:
     if case.rule.in_turns:
         yield from first_block(case)
         return
-    arms = [arm for arm in case.arms if not case.paired or opens(arm)]
+    arms = [
+        arm for arm in case.arms if not case.paired or (arm.positions is not None and bool(arm.positions[0] == 0))
+    ]
     if not arms or first_chance(case, [any(arm is one for one in arms) for arm in case.arms]) >= case.level:
         return
     firsts = " and ".join(f"{amount(arm.values[0])} ({arm.name})" for arm in arms)
@@ -63,11 +65,6 @@ def farthest_first(distances: Floats) -> float:
     are."""
     chance = chance_of_gap(distances, 0)
     return chance / distances.size if chance < 1 else 1.0
-
-
-def opens(arm: ArmValues) -> bool:
-    """True if the run's very first trial is this arm's."""
-    return arm.positions is not None and bool(arm.positions[0] == 0)
 
 
 PLUGIN = Finding(

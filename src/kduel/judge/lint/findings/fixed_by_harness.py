@@ -42,7 +42,6 @@ def fixed_by_harness(case: Case) -> Iterator[str]:
 
 
 def message_of(case: Case, medians: list[float], limit: str) -> str:
-    """The finding, with its evidence."""
     seen = " and ".join(amount(median) for median in medians)
     return (
         f"The medians, {seen} {case.metric.unit}, are close to {limit}. This measures the harness, not the kernel: "

@@ -9,7 +9,6 @@ from kduel.judge.lint.finding import Finding
 
 
 def maximum(case: Case) -> Iterator[str]:
-    """A maximum as the metric."""
     if case.metric.statistic == "max":
         yield (
             "This is a maximum: one sample decides it, and it grows with the time measured. Compare the 99th or "

@@ -10,7 +10,6 @@ from kduel.judge.verdict.voids import depends
 
 
 def missing_by_arm(case: Case) -> Iterator[str]:
-    """Valid trials without a value of this metric, more of one contender than of the other."""
     first, second = case.absent
     why = depends(first, second)
     if not why:

@@ -18,7 +18,6 @@ RATES = {
 
 
 def page_cache(case: Case) -> Iterator[str]:
-    """File input and output faster than any drive: memory was measured."""
     rate = RATES.get(case.metric.unit)
     if rate is None or case.metric.aspect != "storage-throughput":
         return

@@ -13,7 +13,6 @@ FOR_RANKS = 6
 
 
 def single_trial(case: Case) -> Iterator[str]:
-    """n = 1."""
     if min(arm.values.size for arm in case.arms) == 1:
         yield (
             "n = 1: a contender was measured once, so the part of chance in the difference is unknown. Measure each "

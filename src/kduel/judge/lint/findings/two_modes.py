@@ -27,7 +27,6 @@ STEEPNESS = 1.3
 
 
 def two_modes(case: Case) -> Iterator[str]:
-    """An arm whose boots fall into two groups far apart."""
     if case.steady:
         return
     for arm in case.arms:

@@ -40,7 +40,6 @@ def spreads_of(case: Case) -> Spreads | None:
 
 
 def unequal_spread(case: Case) -> Iterator[str]:
-    """Contenders that do not vary equally."""
     if found := spreads_of(case):
         yield (
             f"{found.wide.name} varies {found.times} {found.narrow.name} (Brown-Forsythe test: p = {found.chance:.1g}). Less "
