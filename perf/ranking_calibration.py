@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from ranked_runs import differing, simulate
 from verdict_calibration import main, pct, table
 
-from kduel.core.ranking_results import AspectRanking
+from kduel.core.metric_results import AspectRanking
 
 ONE, SEVERAL = (12,), (6, 8, 10, 12)
 STEP = 0.02

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
-from kduel.core.metric_results import MetricResult
-from kduel.core.ranking_results import AspectRanking
+from kduel.core.metric_results import AspectRanking, MetricResult
 from kduel.core.results import Results
 from kduel.report.plots import effects, values
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from ranked_runs import differing, noisy, simulate, table
 
-from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.core.metric_results import AspectRanking, Rank
 from kduel.judge.evaluate import judge_run
 from kduel.judge.ranking import rankings
 from kduel.judge.verdict.judge import judge

@@ -14,7 +14,7 @@ from kduel.analysis.matrix.advice import advise
 from kduel.core.metric_results import CONTRADICTED, HARNESS, FindingResult, MachineEffect, MachinesResult
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs
-from kduel.judge.verdict.withhold import withhold
+from kduel.judge.verdict.wording import withhold
 from kduel.report import report_format
 
 

@@ -8,8 +8,7 @@ import pytest
 from pages import KINDS
 
 from kduel.core.experiment import Aspect
-from kduel.core.metric_results import MetricResult
-from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.core.metric_results import AspectRanking, MetricResult, Rank
 from kduel.report import report_format
 from kduel.report.content.ranking import ranking_rows, ranking_title
 

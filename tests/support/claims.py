@@ -34,8 +34,7 @@ from kduel.judge.evaluate import judge_path, judge_run
 from kduel.judge.factors.headline import factor_headlines
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.rule import gating_rule
-from kduel.judge.verdict.withhold import withhold
-from kduel.judge.verdict.wording import verdict_text
+from kduel.judge.verdict.wording import verdict_text, withhold
 from kduel.report import report_format
 from kduel.report.site.content import STRIP_MEANS, pages
 from kduel.report.text import show_closing

@@ -16,8 +16,7 @@ import numpy as np
 from scipy import stats
 
 from kduel.core.experiment import MachineRecord, Void
-from kduel.core.metric_results import FindingResult, MetricResult, Verdict
-from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.core.metric_results import AspectRanking, FindingResult, MetricResult, Rank, Verdict
 from kduel.core.results import ContenderResult, Difference, Results, SourceFile, StudyResult, TrialResult
 
 ROOT = Path(__file__).parents[2]

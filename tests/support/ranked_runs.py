@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import structs
 
 from kduel.core.experiment import Aspect, Better, Metric
-from kduel.core.ranking_results import AspectRanking
+from kduel.core.metric_results import AspectRanking
 from kduel.core.samples import Samples
 from kduel.judge.ranking import rankings
 from kduel.judge.verdict.rule import Rule

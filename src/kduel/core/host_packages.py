@@ -1,4 +1,4 @@
-"""Package names of the host's distribution: what to type where a program is missing.
+"""What to type where a program or a Python package is missing, by the host's distribution.
 
 A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too.
 """
@@ -6,8 +6,10 @@ A family is what os-release(5) names in ID or ID_LIKE. The table is host_package
 from __future__ import annotations
 
 import platform
+import sys
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 
 FAMILIES = ("debian", "fedora", "suse", "arch")
 """Columns of the table."""
@@ -51,3 +53,9 @@ def install_command(program: str, debian: str = "") -> str:
     if family in packages:
         return f"{COMMANDS[family]} {packages[family]}"
     return f"install what Debian calls {packages['debian']}"
+
+
+def pip_command(requirement: str) -> str:
+    """The shell command that installs a package into KDuel's own environment, which has no pip in a checkout."""
+    first = "" if find_spec("pip") else f"{sys.executable} -P -m ensurepip && "
+    return f"{first}{sys.executable} -P -m pip install {requirement}"

@@ -24,11 +24,11 @@ from kduel.core.experiment import (
 )
 from kduel.core.host import HostStep
 from kduel.core.metric_results import (
+    AspectRanking,
     EffectResult,
     FindingResult,
     MetricResult,
 )
-from kduel.core.ranking_results import AspectRanking
 from kduel.core.samples import StepResult
 from kduel.core.slices import Reducer
 from kduel.core.tail_results import (

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kduel.core.experiment import Aspect, Metric
-from kduel.core.metric_results import MetricResult
-from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.core.metric_results import AspectRanking, MetricResult, Rank
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import WITHIN

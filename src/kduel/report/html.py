@@ -14,13 +14,13 @@ from kduel.core.results import Results, TrialResult
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 from kduel.report.content.closing import EXACT_MEANS
-from kduel.report.content.digest import digest
+from kduel.report.content.digest import Digest, digest
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn_figure
 from kduel.report.content.machines import machine_tables
 from kduel.report.content.methods import methods
+from kduel.report.content.notes import Note, key
 from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title
-from kduel.report.content.remarks import remarks
 from kduel.report.content.reproduce import reproduction, shell_lines
 from kduel.report.content.scheduling import counter_tables
 from kduel.report.page.charts import Charts, metric_groups
@@ -155,3 +155,16 @@ def raw_links(trial: TrialResult, run: str) -> list[tuple[str, str]]:
         base = f"./{base}"
     files = [("all files", f"{base}/"), ("console", f"{base}/console.log"), ("script", f"{base}/guest.sh")]
     return files if trial.status == "void" else [*files, ("environment", f"{base}/environment.json")]
+
+
+MOST_FIRST = 3
+Remark = str | Note
+
+
+def remarks(said: Digest, results: Results) -> tuple[list[Remark], list[Remark]]:
+    """The first caution, then findings on the run and on metrics that decide by their weight, then further cautions; and the rest."""
+    gating = {key(metric) for metric in results.gating}
+    weighty = [note for note in said.notes.notes if not note.touches or gating.intersection(note.touches)]
+    light = [note for note in said.notes.notes if note not in weighty]
+    ordered: list[Remark] = [*said.own_caveats[:1], *weighty, *said.own_caveats[1:], *light]
+    return ordered[:MOST_FIRST], ordered[MOST_FIRST:]

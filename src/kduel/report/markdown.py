@@ -11,12 +11,11 @@ from kduel.core.results import Results
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
-from kduel.report.content.code_spans import split_code
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
 from kduel.report.content.digest import ContenderSummary, Digest, digest, sign_of, unit_and_side
 from kduel.report.content.machines import HEAD, machine_tables
 from kduel.report.content.methods import methods
-from kduel.report.content.notes import key
+from kduel.report.content.notes import key, split_code
 from kduel.report.content.ranking import RANKING_MEANS, ranking_rows, ranking_title, verdict_note
 from kduel.report.content.tails import bound_lines, tail_lines
 from kduel.report.content.textgrid import shows_counts, shows_intervals

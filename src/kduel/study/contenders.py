@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import typing
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -16,7 +17,6 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.core.text import did_you_mean
 from kduel.core.validation import validation_message
-from kduel.study.tables import combinations
 
 
 def contender_tables(kernels: list[str], numbered: bool) -> str:
@@ -238,3 +238,14 @@ def real_path(name: str) -> str:
         return f"{source}{Path(path).expanduser().resolve(strict=True)}"
     except (OSError, RuntimeError, ValueError):  # Not there, or ~ of a user that is not; a path that none can be.
         return name
+
+
+def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:
+    """The table once for every combination of what its `keys` list."""
+    spread = [key for key in keys if isinstance(table.get(key), list)]
+    if not spread:
+        return [table]
+    return [
+        {**table, **dict(zip(spread, chosen, strict=True))}
+        for chosen in itertools.product(*(table[key] for key in spread))
+    ]

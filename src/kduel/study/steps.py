@@ -20,9 +20,9 @@ from kduel.core.experiment import (
 from kduel.core.toml import shorten
 from kduel.core.turns import MOST_MS, Turns
 from kduel.core.validation import no_key, validation_message
+from kduel.study.contenders import combinations
 from kduel.study.factors import ReadFactor, cross_steps, family_name
 from kduel.study.file import BenchmarkTable
-from kduel.study.tables import combinations
 
 MOST_SLICES = 100
 

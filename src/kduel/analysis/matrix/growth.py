@@ -60,7 +60,7 @@ def growth(
     """
     import numpy as np
 
-    from kduel.judge.verdict.student import mean_interval
+    from kduel.judge.verdict.spending import mean_interval
 
     counts = [place.count for place in places]
     table = [values.get(place.label, []) for place in places]

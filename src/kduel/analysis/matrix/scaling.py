@@ -92,7 +92,7 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
 
 def efficiency_interval(logs: list[float]) -> tuple[float | None, float | None]:
     """Interval of the mean ratio, in per cent; without bounds for fewer than LEAST_BLOCKS blocks."""
-    from kduel.judge.verdict.student import mean_interval
+    from kduel.judge.verdict.spending import mean_interval
 
     found = mean_interval(logs) if len(logs) >= LEAST_BLOCKS else None
     return (None, None) if found is None else (100 * math.exp(found[1]), 100 * math.exp(found[2]))

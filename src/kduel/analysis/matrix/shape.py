@@ -236,7 +236,7 @@ def judge_matrix(results: Results, samples: list[Samples], imported: bool) -> li
 
 def withhold_as_in_run(found: Sequence[MetricResult], results: Results) -> None:
     """Take back what the run itself does not say: of a metric that the benchmark sets, and of machines that contradict each other."""
-    from kduel.judge.verdict.withhold import withhold
+    from kduel.judge.verdict.wording import withhold
 
     own: dict[tuple[str, str], list[MetricResult]] = {}
     for metric in results.metrics:

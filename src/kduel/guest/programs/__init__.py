@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
-from kduel.core.packages import install_command
+from kduel.core.host_packages import pip_command
 
 SOURCES = Path(__file__).parent
 BUILT = SOURCES / "built"
@@ -177,6 +177,6 @@ def compiler(wanted: ProgramRecipe) -> Path:
         raise HostError(
             f"{wanted.source.name} has to be compiled {' '.join(wanted.flags[:2])}, which takes the Zig compiler "
             f"{ZIG}; " + (f"ziglang {found} is installed" if found else "it is not installed"),
-            f"Install it (340 MB): {install_command(f'ziglang=={ZIG}')}",
+            f"Install it (340 MB): {pip_command(f'ziglang=={ZIG}')}",
         )
     return Path(str(files("ziglang"))) / "zig"

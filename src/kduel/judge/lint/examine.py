@@ -11,7 +11,7 @@ from kduel.core.samples import Samples
 from kduel.judge.lint.case import cases
 from kduel.judge.lint.confounds import Environment, declared_by, differences
 from kduel.judge.lint.finding import catalogue
-from kduel.judge.verdict.withhold import withhold
+from kduel.judge.verdict.wording import withhold
 
 
 def examine(

@@ -132,3 +132,20 @@ def crossing(sums: Floats, weights: Floats, gain_sd: float, probability: float, 
             break
         bound = newton if low < newton < high else (low + high) / 2
     return bound
+
+
+REPORTED_LEVEL = 0.05
+"""1 less the coverage of an interval that is reported as an estimate and gates nothing."""
+
+
+def mean_interval(values: ArrayLike, level: float = REPORTED_LEVEL) -> tuple[float, float, float] | None:
+    """The mean of independent values with both ends of the two-sided interval; None for fewer than two values.
+
+    `values` has one axis; the ends are in the unit of the values.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.size < 2:
+        return None
+    mean = float(array.mean())
+    half = float(critical_t(np.asarray(level), array.size - 1) * array.std(ddof=1) / math.sqrt(array.size))
+    return mean, mean - half, mean + half

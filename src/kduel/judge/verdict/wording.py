@@ -13,7 +13,7 @@ from kduel.core.format import (
     share_text,
     spread_text,
 )
-from kduel.core.metric_results import NOT_JUDGED, SET_BY_HARNESS, MachinesResult, MetricResult
+from kduel.core.metric_results import CONTRADICTED, NOT_JUDGED, SET_BY_HARNESS, MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.judge.verdict.rule import Rule
@@ -253,3 +253,19 @@ def more_blocks(blocks: int, unit: str = "block") -> str:
     if blocks > HOPELESS:
         return f"more {unit}s than anybody measures (over {HOPELESS:,})"
     return f"about {plural(blocks, f'more {unit}')}"
+
+
+def withhold(result: MetricResult) -> None:
+    """Take back the verdict on what the benchmark's settings determine, and a common verdict of machines that contradict each
+    other, in this one place: whatever reads a result then finds no claim. How many blocks decided it stays: the run has ended."""
+    torn = result.decided and result.machines is not None and bool(result.machines.contradicting)
+    if not (result.by_harness or torn):
+        return
+    result.verdict, result.withheld = "undecided", SET_BY_HARNESS if result.by_harness else CONTRADICTED
+    result.below_delta = result.contradicted = False
+    result.blocks_more = result.unseen_mode_pct = result.former_verdict = result.former_at = None
+    result.told = (
+        not_judged_text(result)
+        if result.by_harness
+        else f"No verdict for all machines together: {effect_in_words(result)} on the mean. {about_machines(result)}"
+    )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kduel.core.errors import HostError, NotMeasuredError
-from kduel.core.packages import install_command
+from kduel.core.host_packages import pip_command
 from kduel.guest import envelope
 from kduel.guest.console import ConsoleLog
 from kduel.guest.launch import Run
@@ -29,7 +29,7 @@ from kduel.machines.boards import Real
 from kduel.machines.boards.described import DescribedBoard
 from kduel.machines.labgrid.loaders import INITRD, KERNEL, ROOT, Fastboot, Shell
 
-INSTALL = f"Install it into KDuel's environment: {install_command('labgrid')}"
+INSTALL = f"Install it into KDuel's environment: {pip_command('labgrid')}"
 OURS = "already acquired place"
 """What labgrid-client prints for a place that its user has acquired: it is used, and not released."""
 LETTERS = re.compile(rb"[A-Za-z0-9+/=]{1,200}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from kduel.core.metric_results import FindingResult, MetricResult
@@ -12,6 +14,16 @@ from kduel.judge.lint.finding import catalogue
 MOST_IMPORTANT = 3
 """So many notes a report shows; the others on demand."""
 NAMED = 3
+
+
+CODE = re.compile(r"`(kduel [^`]+|--[a-z][a-z-]* [\w:]+|-*\w[\w=./+-]*)`")
+"""Our own commands, options with their value, and single words. Names of contenders and metrics may hold backquotes: what
+stands between two of them is none."""
+
+
+def split_code(text: str) -> list[str]:
+    """Parts of a text, of which each second one is code, without its backquotes."""
+    return CODE.split(text)
 
 
 class NoteEntry(Struct, kw_only=True):

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kduel.core.format import effect_places
-from kduel.core.metric_results import MetricResult
-from kduel.core.ranking_results import AspectRanking, Rank
+from kduel.core.metric_results import AspectRanking, MetricResult, Rank
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.ranking import ratios

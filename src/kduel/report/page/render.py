@@ -16,9 +16,8 @@ from kduel.core.text import plural, visible
 from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.answer import operation_words
-from kduel.report.content.code_spans import split_code
 from kduel.report.content.digest import SIGNS, largest_of, side_words, sign_of, unit_and_side
-from kduel.report.content.notes import key
+from kduel.report.content.notes import key, split_code
 from kduel.report.content.overview import TOO_EARLY, left_out, too_early
 from kduel.report.plots import effects as plots
 from kduel.report.plots.intervals import intervals

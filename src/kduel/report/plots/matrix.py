@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from kduel.analysis.matrix.shape import Matrix
 from kduel.core.text import visible
 from kduel.report.content.matrixtext import kinds_of
-from kduel.report.plots.bars import Bar, bars_chart
-from kduel.report.plots.draw import Scale
+from kduel.report.plots.draw import Scale, bottom_axis, chart, line, rectangle, tick_text, words
 from kduel.report.plots.effects import Row
 
 
@@ -132,3 +133,28 @@ def stack(rows: list[Row], parts: list[str], first: int = 0) -> list[tuple[float
 def spread_of(rows: list[Row]) -> tuple[float, float] | None:
     """One SD to both sides of the wall time."""
     return next(((row["low"], row["high"]) for row in rows if row["low"] is not None), None)
+
+
+Bar = tuple[str, Sequence[Sequence[tuple[float, str]]], tuple[float, float] | None]
+"""A contender, its bars each in pieces of a length and a class, and the spread of the first bar."""
+
+
+def bars_chart(found: Sequence[Bar], scale: Scale, title: str, label: str) -> Markup:
+    """Bars from 0; `label` has the figures."""
+    drawn = Markup()
+    height = 1 / max(1, len(found))
+    for number, (name, bars, spread) in enumerate(found):
+        top = (number + 0.42) * height
+        thick = 0.5 * height / max(1, len(bars))
+        drawn += words((0, top), name, "name", dy=-4)
+        for index, pieces in enumerate(bars):
+            begin, y = 0.0, top + index * thick
+            for length, kind in pieces:
+                first, last = scale.share(begin), scale.share(begin + length)
+                drawn += rectangle((first, y), (last, y + 0.85 * thick), f"piece {kind}")
+                begin += length
+        if spread:
+            middle = top + 0.42 * thick
+            drawn += line((scale.share(spread[0]), middle), (scale.share(spread[1]), middle), "spread")
+    places = [(scale.share(value), tick_text(value)) for value in [*([0.0] if scale.log else []), *scale.ticks(3)]]
+    return chart(f"bars rows{min(len(found), 9)}", label, drawn, bottom_axis(places, title))

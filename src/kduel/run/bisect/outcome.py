@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN, classify
-from kduel.judge.verdict.student import REPORTED_LEVEL, mean_interval
+from kduel.judge.verdict.spending import REPORTED_LEVEL, mean_interval
 
 SCHEMA = 1
 FEWEST_PAIRS = 2
