@@ -93,7 +93,7 @@ def read_boots(path: Path) -> list[BootTimelines]:
 def clock_warning(path: Path) -> str:
     """Reason why the times of a run's boots are not those of hardware, or an empty string."""
     machine = RunDir.open(path).lock().machine
-    return EMULATED_CLOCK if machine.exact else machine.timing_warning
+    return machine.timing_warning if machine.evidence.varies else EMULATED_CLOCK
 
 
 def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:

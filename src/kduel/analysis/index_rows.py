@@ -57,7 +57,7 @@ def points(run: int | None, results: Results) -> Iterator[tuple[int | str | floa
     units = {(metric.benchmark, metric.metric): metric.unit for metric in results.metrics}
     steps = {step.label: [step.benchmark, step.parameters] for step in results.steps}
     record = results.machine
-    machine = {"kind": record.kind, "settings": record.settings, **record.facts, "exact": record.exact}
+    machine = {"kind": record.kind, "settings": record.settings, **record.facts, "exact": not record.evidence.varies}
     if results.study.in_turns:
         machine["turns"] = results.study.turns
     found: dict[tuple[str, str, str], list[float]] = {}

@@ -38,7 +38,7 @@ class Course(Struct, kw_only=True):
 
 def courses(results: Results) -> list[Course]:
     """The counts of each operation's usual call, in the study's order. Nothing for a run that counts nothing."""
-    if not results.machine.exact:
+    if results.machine.evidence.varies:
         return []
     rule, names = planned_rule(results.study), [one.name for one in results.contenders]
     steps = {step.label: step for step in results.steps}

@@ -17,3 +17,8 @@ class Evidence(IntEnum):
     """A number that should be the same in every trial, and is not."""
     SAMPLED = 3
     """A sample of what varies by chance: a time, a rate."""
+
+    @property
+    def varies(self) -> bool:
+        """True if another trial gives another value."""
+        return self >= Evidence.VARYING

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct, field, structs
 
 from kduel.core.errors import InputError
+from kduel.core.evidence import Evidence
 
 Better = Literal["higher", "lower", "none"]
 Role = Literal["primary", "exploratory"]
@@ -222,6 +223,11 @@ class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a reader must know of times measured there."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What the machine reports of itself: accelerator, versions, ...; the keys are those of its kind."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence that its trials are: counted, or samples."""
+        return Evidence.COUNTED if self.exact else Evidence.SAMPLED
 
     @property
     def resolution(self) -> float:

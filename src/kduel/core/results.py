@@ -225,6 +225,16 @@ class Results(Struct, kw_only=True):
     kduel.explain.sharing.compare.SharingExplanation."""
 
     @property
+    def parts(self) -> list[Results]:
+        """The runs that it consists of, in their order: what was counted before the rest, where anything was, and the rest."""
+        return [self] if self.exact is None else [self.exact, self]
+
+    @property
+    def paired(self) -> bool:
+        """True if KDuel carried the trials out itself, block by block; not so for an import."""
+        return not self.study.imported
+
+    @property
     def gating(self) -> list[MetricResult]:
         """The metrics that decide: the primary ones, or all where the study declared none; of a study with factors the effects."""
         judged = [one.result for one in self.effects] or self.metrics

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from kduel.core.evidence import Evidence
 from kduel.core.experiment import Metric
 from kduel.core.slices import SliceValue
 from kduel.core.turns import StepTurns
@@ -156,6 +157,17 @@ class Samples(Struct, kw_only=True):
     def contenders(self) -> list[str]:
         """Names, the baseline first."""
         return list(self.values)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The part of chance in the values: none in what an exact machine counted, nor in what the benchmark declares to be always
+        the same, unless a repetition contradicts it."""
+        if self.counted:
+            return Evidence.COUNTED
+        if not self.metric.exact:
+            return Evidence.SAMPLED
+        alike = all(len({one for one in values if one is not None}) <= 1 for values in self.values.values())
+        return Evidence.COUNTED if alike else Evidence.VARYING
 
     @property
     def key(self) -> str:

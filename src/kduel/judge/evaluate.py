@@ -202,7 +202,7 @@ def judge_samples(
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
-    if not (study.design or lock.machine.exact):
+    if lock.machine.evidence.varies and not study.design:
         by_harness = {f"{metric.benchmark}/{metric.metric}" for metric in metrics if metric.by_harness}
         results.rankings = rankings(samples, rule, by_harness)
     results.warnings[:0] = [

@@ -12,7 +12,6 @@ from kduel.core.results import ContenderResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples, steps_of
 from kduel.core.version import full_version
 from kduel.judge.lint import examine
-from kduel.judge.verdict.comparison import is_deterministic
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
@@ -73,14 +72,14 @@ def results(run: Path) -> Results:
 def judge_imported(samples: list[Samples], rule: Rule) -> list[MetricResult]:
     """Every metric of every contender, in the order of `samples`: by the rule for values that nothing pairs, but those
     that chance has no part in as in a run, where one value of each decides."""
-    deterministic = [table for table in samples if table.paired]
-    exact = [equal_counts(table) for table in samples if not table.paired and is_deterministic(table)]
-    found = {(m.benchmark, m.metric, m.contender): m for m in judge(deterministic, rule)}
-    found |= {(m.benchmark, m.metric, m.contender): m for m in judge([table for table in exact if table], rule)}
-    others = [
-        table for table in samples if not table.paired and not (is_deterministic(table) and equal_counts(table))
+    paired = [table for table in samples if table.paired]
+    alone = [(table, None if table.evidence.varies else equal_counts(table)) for table in samples if not table.paired]
+    judged = [
+        *judge(paired, rule),
+        *judge([counts for _, counts in alone if counts], rule),
+        *judge_unpaired([table for table, counts in alone if not counts], rule),
     ]
-    found |= {(m.benchmark, m.metric, m.contender): m for m in judge_unpaired(others, rule)}
+    found = {(m.benchmark, m.metric, m.contender): m for m in judged}
     results = []
     for table in samples:
         for contender in table.contenders[1:]:

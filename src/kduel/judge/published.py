@@ -239,8 +239,8 @@ def check_contenders(results: Results, where: str) -> None:
     named = {name for one in results.metrics for name in (one.baseline, one.contender, *one.values)}
     if lacking := sorted(named - {one.name for one in results.contenders}):
         raise InputError(f"{where}contenders lacks {visible(lacking[0], 60)!r}, which metrics has", GIVE)
-    if results.exact is not None:
-        check_contenders(results.exact, f"{where}exact.")
+    for part in results.parts[:-1]:
+        check_contenders(part, f"{where}exact.")
 
 
 def counts(results: Results, path: Path) -> dict[Count, float]:
@@ -254,7 +254,7 @@ def counts(results: Results, path: Path) -> dict[Count, float]:
 
 def exact_parts(results: Results) -> list[Results]:
     """The run itself, and its exact part, where they are exact."""
-    return [one for one in (results, results.exact) if one is not None and one.machine.exact]
+    return [one for one in reversed(results.parts) if not one.machine.evidence.varies]
 
 
 def kernel_of(contender: ContenderResult) -> str:

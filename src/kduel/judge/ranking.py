@@ -16,7 +16,7 @@ from kduel.core.metric_results import AspectRanking, MetricResult, Rank
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import WITHIN
-from kduel.judge.verdict.comparison import Comparison, compare, is_deterministic
+from kduel.judge.verdict.comparison import Comparison, compare
 from kduel.judge.verdict.judge import assess_primary, split
 from kduel.judge.verdict.result import write
 from kduel.judge.verdict.rule import Rule
@@ -31,7 +31,7 @@ def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str]
     benchmark itself sets."""
     groups: dict[Aspect, list[Samples]] = {}
     for table in samples:
-        if table.primary and table.metric.aspect and table.metric.better != "none" and not is_deterministic(table):
+        if table.primary and table.metric.aspect and table.metric.better != "none" and table.evidence.varies:
             groups.setdefault(table.metric.aspect, []).append(table)
     means: dict[Aspect, Samples] = {}
     entering: dict[Aspect, list[str]] = {}

@@ -84,9 +84,9 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
 
 def kind(results: Results, metric: MetricResult) -> str:
     """Kind of the metric, as `kduel import` reads it: whether chance has a part in it."""
-    if metric.scale != "exact" or (is_of_time(metric.unit) and not results.machine.exact):
+    if metric.scale != "exact" or (is_of_time(metric.unit) and results.machine.evidence.varies):
         return "other"
-    if results.machine.exact or metric.conditions:
+    if not results.machine.evidence.varies or metric.conditions:
         return DETERMINISTIC
     return "size" if metric.unit in BYTES else "count"
 

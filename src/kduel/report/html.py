@@ -88,7 +88,6 @@ class HtmlFormat(Format):
             exact_means=EXACT_MEANS,
             host_drawn=drawn_figure(results),
             delta=results.study.delta,
-            exact_delta=results.exact.study.delta if results.exact else None,
             MOST_METRICS=MOST_METRICS,
             open_all=len(groups) <= OPEN_METRICS,
             contradicted=any(row.note.startswith("contradicts") for one in machines for row in one.rows),

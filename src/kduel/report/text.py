@@ -87,8 +87,8 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
     console.print(answer(results, run or "RUN").text, style="bold")
-    if results.exact is not None and said.exact is not None:
-        print_exact_part(console, results.exact, said.exact, f"{run}/{EXACT}" if run else "")
+    for first, counted in zip(results.parts, said.before, strict=False):
+        print_exact_part(console, first, counted, f"{run}/{EXACT}" if run else "")
         console.print(said.second, style="bold")
     matrix = shape(results) if all_placed(results) else None
     if matrix is not None and leads(matrix, results):

@@ -48,7 +48,7 @@ class VersionsFormat(Format):
     suffix: ClassVar[str] = ".html"
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
-        parts = [part for one in (results.exact, results) if one is not None for part in parts_of(one)]
+        parts = [part for one in results.parts for part in parts_of(one)]
         if not parts:
             raise InputError(
                 "the run has no counts to show by version", "Count some kernels: kduel run A B C --suite exact."

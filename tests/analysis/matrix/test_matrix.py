@@ -160,7 +160,7 @@ def test_an_exponential_is_told_as_one() -> None:
 def test_a_counted_growth_needs_one_block_and_claims_no_chance() -> None:
     values = {"x-10": [0.1], "x-100": [1.0], "x-1000": [20.0]}
     assert growth(members(10, 100, 1000), "c", "wall", values) is None, "one block gives no interval"
-    found = growth(members(10, 100, 1000), "c", "wall", values, exact=True)
+    found = growth(members(10, 100, 1000), "c", "wall", values, varies=False)
     assert found is not None
     assert found.steps == pytest.approx([1, math.log10(20)])
     assert "counted, not estimated): n^1.000 from 10 to 100, n^1.301 from 100 to 1000" in found.told

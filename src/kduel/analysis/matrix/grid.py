@@ -92,7 +92,7 @@ def pairs(results: Results) -> list[Pair]:
     Of imported contenders only the name is known: each is compared with the baseline.
     """
     contenders = results.contenders
-    if results.study.imported:
+    if not results.paired:
         first = contenders[0].name
         return [Pair(first, other.name, "contender", (first, other.name), "") for other in contenders[1:]]
     varied = [

@@ -32,7 +32,7 @@ class Growth(Struct, kw_only=True):
     low: float
     high: float
     """Of Student's interval; on a deterministic machine the lowest and the highest slope."""
-    exact: bool = False
+    varies: bool = True
     steps: list[float] = field(default_factory=list)
     """The exponent from each count to the next, mean of the blocks."""
     rise: float | None = None
@@ -48,7 +48,7 @@ def growth(
     metric: str,
     values: Mapping[str, Sequence[float | None]],
     *,
-    exact: bool = False,
+    varies: bool = True,
     times: bool = False,
 ) -> Growth | None:
     """From the values of each label by block: one slope a block (log-log, least squares), then Student's interval of
@@ -65,7 +65,7 @@ def growth(
     counts = [place.count for place in places]
     table = [values.get(place.label, []) for place in places]
     rows = [row for row in zip(*table, strict=False) if all(value is not None and value > 0 for value in row)]
-    if len(rows) < (1 if exact else LEAST_BLOCKS) or len(set(counts)) < 2:
+    if len(rows) < (LEAST_BLOCKS if varies else 1) or len(set(counts)) < 2:
         return None
     x = np.log(counts)
     y = np.log(np.array(rows, dtype=float))
@@ -73,7 +73,7 @@ def growth(
     slopes = (y * centred).sum(axis=1) / (centred**2).sum()
 
     def bounds(values: NDArray[np.float64]) -> tuple[float, float, float]:
-        estimate = None if exact else mean_interval(values)
+        estimate = mean_interval(values) if varies else None
         return estimate or (float(values.mean()), float(values.min()), float(values.max()))
 
     exponent, low, high = bounds(slopes)
@@ -87,7 +87,7 @@ def growth(
         exponent=exponent,
         low=low,
         high=high,
-        exact=exact,
+        varies=varies,
     )
     steps = np.diff(y, axis=1) / np.diff(x)
     found.steps = [float(step) for step in steps.mean(axis=0)]
@@ -99,7 +99,7 @@ def growth(
 
 def growth_sentence(found: Growth, times: bool = False) -> str:
     """The growth in words, no stronger than its interval."""
-    if found.exact:
+    if not found.varies:
         return exact_growth_sentence(found)
     what = f"{found.metric} grows as n^{found.exponent:.2f} [{found.low:.2f}, {found.high:.2f}]"
     # By the digits that are shown: n^1.001 is linear to everybody but a test.

@@ -75,7 +75,6 @@ def shape(results: Results) -> Matrix | None:
         families.setdefault(place.family, []).append(place)
     names = [contender.name for contender in results.contenders]
     compared = pairs(results)
-    exact = results.machine.exact
     by_family = {
         family: [name for name in metrics[members[0].label] if all(name in metrics[p.label] for p in members)]
         for family, members in families.items()
@@ -106,7 +105,7 @@ def shape(results: Results) -> Matrix | None:
                     name,
                     metric.name,
                     {p.label: values[p.label, metric.name][name] for p in members},
-                    exact=exact,
+                    varies=results.machine.evidence.varies,
                     times=metric.aspect == "scheduling",
                 )
             )
@@ -171,9 +170,8 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[JudgedCell]:
     """Every metric of every place for every pair, judged together."""
-    imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
-    absent = never_began(values) if imported else {}
+    absent = {} if results.paired else never_began(values)
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
     for result in results.metrics:
         beyond.setdefault((result.benchmark, result.metric), {}).update(result.beyond)
@@ -189,20 +187,20 @@ def judge_pairs(
                     Samples(
                         benchmark=place.label,
                         metric=about[place.label][name],
-                        paired=not imported,
-                        counted=results.machine.exact and not imported,
+                        paired=results.paired,
+                        counted=results.paired and not results.machine.evidence.varies,
                         blocks=results.blocks,
                         values={arm: held[arm] for arm in arms},
-                        absent={arm: absent[arm] for arm in arms} if imported else {},
+                        absent={arm: absent[arm] for arm in arms if arm in absent},
                         beyond=beyond[place.label, name],
-                        order={}
-                        if imported
-                        else {arm: [position.get((block, arm)) for block in results.blocks] for arm in arms},
+                        order={arm: [position.get((block, arm)) for block in results.blocks] for arm in arms}
+                        if results.paired
+                        else {},
                     )
                 )
     return [
         JudgedCell(pair=pair, place=place, result=result)
-        for (pair, place), result in zip(keys, judge_matrix(results, samples, imported), strict=True)
+        for (pair, place), result in zip(keys, judge_matrix(results, samples), strict=True)
     ]
 
 
@@ -218,18 +216,18 @@ def never_began(values: Values) -> dict[str, list[bool]]:
     }
 
 
-def judge_matrix(results: Results, samples: list[Samples], imported: bool) -> list[MetricResult]:
+def judge_matrix(results: Results, samples: list[Samples]) -> list[MetricResult]:
     if not samples:
         return []
     rule = planned_rule(results.study)
-    if imported:
-        from kduel.judge.verdict.unpaired import judge_unpaired
-
-        found = judge_unpaired(samples, rule)
-    else:
+    if results.paired:
         from kduel.judge.verdict.judge import judge
 
         found = judge(samples, rule)
+    else:
+        from kduel.judge.verdict.unpaired import judge_unpaired
+
+        found = judge_unpaired(samples, rule)
     withhold_as_in_run(found, results)
     return found
 

@@ -76,16 +76,15 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
         for pair in combinations(names, 2)
         if pair not in against[key] and pair[::-1] not in against[key]
     ]
-    imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
     # Of all contenders, whichever pair is judged: a block that has not ended for one of them counts for none.
-    order = {} if imported else {arm: [position.get((block, arm)) for block in results.blocks] for arm in names}
+    order = {arm: [position.get((block, arm)) for block in results.blocks] for arm in names} if results.paired else {}
 
     def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
         return Samples(
             benchmark=benchmark,
             metric=metrics[benchmark][metric],
-            paired=not imported,
+            paired=results.paired,
             blocks=results.blocks,
             values={arm: values[benchmark, metric][arm] for arm in arms},
             order=order,
@@ -93,7 +92,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
 
     whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))
     samples = [table(*key, pair) for key, pair in missing]
-    for (key, pair), result in zip(missing, judge_matrix(results, samples, imported), strict=True):
+    for (key, pair), result in zip(missing, judge_matrix(results, samples), strict=True):
         against[key][pair] = result
     return [
         Duels(

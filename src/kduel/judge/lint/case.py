@@ -211,7 +211,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
                 contender=contender,
                 rule=gating if result.role == "primary" else exploring,
                 table=table,
-                counted=results.machine.exact,
+                counted=not results.machine.evidence.varies,
                 level=level,
                 absent=(fewer, less),
             )

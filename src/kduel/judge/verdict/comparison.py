@@ -309,14 +309,7 @@ def trials_after(table: Samples, name: str) -> dict[str, list[float | None]]:
 
 def family(samples: Sequence[Samples]) -> int:
     """Number of primary comparisons that chance has a part in: alpha is split over them."""
-    return sum(len(table.values) - 1 for table in samples if table.primary and not is_deterministic(table))
-
-
-def is_deterministic(table: Samples) -> bool:
-    """True if chance has no part in these values: the benchmark declares it, and no repetition contradicts it."""
-    return table.metric.exact and all(
-        len({value for value in values if value is not None}) <= 1 for values in table.values.values()
-    )
+    return sum(len(table.values) - 1 for table in samples if table.primary and table.evidence.varies)
 
 
 def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:

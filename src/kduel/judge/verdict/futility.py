@@ -18,7 +18,7 @@ from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.adjust import Estimates
 from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN, deciding_means
-from kduel.judge.verdict.comparison import Comparison, compare, is_deterministic, margin
+from kduel.judge.verdict.comparison import Comparison, compare, margin
 from kduel.judge.verdict.judge import assess_primary, split
 from kduel.judge.verdict.looks import NEVER
 from kduel.judge.verdict.rule import Rule
@@ -65,7 +65,7 @@ def futile(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] =
     alpha = split(samples, rule)
     hopeless = []
     for c in found:
-        if not c.table.primary or c.table.counted or is_deterministic(c.table) or c.contender in without:
+        if not (c.table.primary and c.table.evidence.varies) or c.contender in without:
             continue
         finding = assess_primary(c, alpha)
         if finding.verdict != "undecided":

@@ -80,7 +80,7 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         *names,
         kind,
         results.study.delta,
-        virtual=results.machine.exact,
+        virtual=not results.machine.evidence.varies,
         fewest=(rule if primary else rule.for_exploring()).fewest,
         waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
         each=repeated_unit(results),
@@ -193,7 +193,7 @@ def not_judged(metrics: Sequence[MetricResult]) -> str:
 
 def repeated_unit(results: Results) -> str:
     """Trials or boots, which were repeated: of an import nothing but that there were trials is known."""
-    return "trials" if results.study.imported else "boots"
+    return "boots" if results.paired else "trials"
 
 
 def disagreement(metrics: Sequence[MetricResult], kind: str) -> str:

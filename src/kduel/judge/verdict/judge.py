@@ -11,7 +11,7 @@ from kduel.benchmarks.support.schedstat import GROUP, is_of_level
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
-from kduel.judge.verdict.comparison import Comparison, compare, differences, family, is_deterministic, margin
+from kduel.judge.verdict.comparison import Comparison, compare, differences, family, margin
 from kduel.judge.verdict.looks import NEVER, repeated_interval
 from kduel.judge.verdict.result import Assessment, write
 from kduel.judge.verdict.rule import Rule
@@ -42,7 +42,7 @@ def judge_primary(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
 def assess_certain(c: Comparison) -> Assessment | None:
     """Assessment of what chance has no part in: of counts, and of something built, which is larger or smaller, not slower or
     faster. None for a sample."""
-    if not (c.table.counted or is_deterministic(c.table)):
+    if c.table.evidence.varies:
         return None
     finding = assess_exact(c)
     built = not c.table.counted and finding.verdict in ("faster", "slower")

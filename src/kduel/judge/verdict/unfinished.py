@@ -41,7 +41,7 @@ def find_unfinished(results: Results) -> PlanProgress | None:
     on; and where that cannot be known, as of an import and of merged runs. One that was stopped as it could not decide anything
     any more has not ended: it may be continued."""
     study = results.study
-    if study.imported or study.parts or not results.trials:
+    if not results.paired or study.parts or not results.trials:
         return None
     names = [contender.name for contender in results.contenders]
     by_block = Counter(trial.block for trial in results.trials)
@@ -56,7 +56,9 @@ def find_unfinished(results: Results) -> PlanProgress | None:
         return None
     if study.fixed is None:
         primary = [metric for metric in results.gating if metric.role == "primary" and metric.contender not in out]
-        if complete and (all(metric.settled for metric in primary) if primary else results.machine.exact):
+        if complete and (
+            all(metric.settled for metric in primary) if primary else not results.machine.evidence.varies
+        ):
             return None
     look = next(look for look in rule.looks() if look >= complete)
     return PlanProgress(complete=complete, planned=rule.max_blocks, fixed=study.fixed is not None, look=look)

@@ -76,11 +76,11 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 def answer(results: Results, run: str = "RUN") -> Answer:
     """The answer of a run; `run` is its directory as the user may type it."""
-    if results.exact is None:
-        parts = [part_answer(results)]
-    else:
-        label = f"{evidence(results).label}: "
-        parts = [part_answer(results.exact, "Counted exactly: "), part_answer(results, label)]
+    *before, last = results.parts
+    parts = [
+        *(part_answer(one, "Counted exactly: ") for one in before),
+        part_answer(last, f"{evidence(last).label}: " if before else ""),
+    ]
     return Answer(parts=parts, **next_step(results, run))
 
 
@@ -185,8 +185,9 @@ def next_step(results: Results, run: str) -> dict[str, str]:
         return {}
     if find_unfinished(results) and may_continue(results):
         return {"step": "To go on:", "command": f"kduel resume {run}"}
-    for part, place in ((results.exact, f"{run}/{EXACT}"), (results, run)):
-        if part is not None and is_counted(part) and (found := next_command(part, place))[1]:
+    for part in results.parts:
+        place = run if part is results else f"{run}/{EXACT}"
+        if is_counted(part) and (found := next_command(part, place))[1]:
             return {"step": found[0], "command": found[1]}
     undecided = [m for m in results.gating if m.open]
     if not undecided:

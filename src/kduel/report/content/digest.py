@@ -96,24 +96,21 @@ class Digest(Struct, kw_only=True):
     """Caveats of every verdict: the emulator, imported data, void trials."""
     comparisons: list[ContenderSummary]
     notes: Notes
-    exact: Digest | None
-    """The summary of what was counted before the rest, on one CPU."""
+    before: list[Digest]
+    """Summaries of the run's parts before the rest: of what was counted on one CPU."""
     second: str
     """What the rest is called."""
 
     @property
     def caveats(self) -> list[str]:
         """Caveats of every verdict, after what the exact part found: for formats that do not show that part itself."""
-        return [*(self.exact_words(self.exact) if self.exact else []), *self.own_caveats]
-
-    @staticmethod
-    def exact_words(exact: Digest) -> list[str]:
-        """Findings of the run's exact part, a sentence for each contender."""
-        return [
+        counted = [
             f"Counted exactly before the rest (instructions, not time): {comparison.headline}. "
             "That part is a run of its own, in the directory exact of this run."
-            for comparison in exact.comparisons
+            for part in self.before
+            for comparison in part.comparisons
         ]
+        return [*counted, *self.own_caveats]
 
 
 def sign_of(metric: MetricResult) -> str:
@@ -143,7 +140,7 @@ def digest(results: Results, run: str = "RUN") -> Digest:
         comparisons=[of_factors(group, notes, results) for group in factor_groups(results)]
         or [compare(results, notes, *pair) for pair in compared_pairs(results)],
         notes=notes,
-        exact=digest(results.exact, run) if results.exact is not None else None,
+        before=[digest(part, run) for part in results.parts[:-1]],
         second=evidence(results).label,
     )
 

@@ -121,13 +121,13 @@ class ImportedCounts(ImportedEvidence, CountedEvidence):
 
 
 KINDS = {
-    (False, False): SampledEvidence(),
-    (True, False): CountedEvidence(),
-    (False, True): ImportedEvidence(),
-    (True, True): ImportedCounts(),
+    (True, True): SampledEvidence(),
+    (False, True): CountedEvidence(),
+    (True, False): ImportedEvidence(),
+    (False, False): ImportedCounts(),
 }
 
 
 def evidence(results: Results) -> SampledEvidence:
     """The kind of evidence of a run, or of a part of it."""
-    return KINDS[results.machine.exact, results.study.imported]
+    return KINDS[results.machine.evidence.varies, results.paired]

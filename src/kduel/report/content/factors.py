@@ -86,7 +86,7 @@ def factor_groups(results: Results) -> list[FactorGroup]:
         )
         for group, effects in by_metric(results).items()
         for cells in (cell_means(results, group),)
-        for fitted in (fits(group[1], cell_values(results, group), exact=results.machine.exact),)
+        for fitted in (fits(group[1], cell_values(results, group), varies=results.machine.evidence.varies),)
     ]
 
 

@@ -33,7 +33,7 @@ class Fit(Struct, kw_only=True):
         where = "".join(f"{level}: " for level in [", ".join(self.at.values())] if level)
         low, high = round(one.low, 2), round(one.high, 2)
         verb = "grows" if low > 0 else "falls" if high < 0 else "may not change; it goes"
-        between = "" if one.exact and one.n < 2 else f" [{figure_text(one.low)}, {figure_text(one.high)}]"
+        between = "" if not one.varies and one.n < 2 else f" [{figure_text(one.low)}, {figure_text(one.high)}]"
         steps = zip(one.counts, one.counts[1:], one.steps, strict=False)
         each = ", ".join(f"{figure_text(step)} from {first} to {last}" for first, last, step in steps)
         power = f"{self.factor}^{figure_text(one.exponent)}{between}"
@@ -55,7 +55,7 @@ def figure_text(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)
 
 
-def fits(metric: str, cells: Sequence[tuple[Mapping[str, str], Values]], *, exact: bool) -> list[Fit]:
+def fits(metric: str, cells: Sequence[tuple[Mapping[str, str], Values]], *, varies: bool) -> list[Fit]:
     """The fits of a metric, from the levels of each cell and its values by block. None where a block lacks a positive value, or
     a factor has fewer than LEAST_LEVELS levels that are whole numbers."""
     found: list[Fit] = []
@@ -68,12 +68,12 @@ def fits(metric: str, cells: Sequence[tuple[Mapping[str, str], Values]], *, exac
         made = [
             Fit(factor=factor, at=dict(others), grown=grown)
             for others, line in lines.items()
-            if len(line) >= LEAST_LEVELS and min(line) > 0 and (grown := _grown(metric, factor, line, exact))
+            if len(line) >= LEAST_LEVELS and min(line) > 0 and (grown := _grown(metric, factor, line, varies))
         ]
         found += made if len(made) <= MOST_FITS else []
     return found
 
 
-def _grown(metric: str, factor: str, line: Mapping[int, Values], exact: bool) -> Growth | None:
+def _grown(metric: str, factor: str, line: Mapping[int, Values], varies: bool) -> Growth | None:
     places = [GridPoint(label=str(count), family=factor, count=count) for count in sorted(line)]
-    return growth(places, "", metric, {str(count): values for count, values in line.items()}, exact=exact)
+    return growth(places, "", metric, {str(count): values for count, values in line.items()}, varies=varies)

@@ -63,7 +63,7 @@ def reproduction(results: Results) -> Reproduction | None:
         more, notes = options(results, asked)
     except InputError:
         more, notes = [], [f"Options of the command line are not known; {FILE} is as it was given."]
-    if results.exact is not None and (text or any(word.startswith("--machine") for word in more)):
+    if len(results.parts) > 1 and (text or any(word.startswith("--machine") for word in more)):
         more.append("--exact-first")
     commit = commit_of(study.kduel)
     if not commit or "." in (study.kduel or "").partition("+")[2]:

@@ -54,10 +54,12 @@ class Picture(Struct, frozen=True):
 
 def picture_part(results: Results, said: Digest) -> Picture | None:
     """The picture of a run, or None where no effect has a ratio."""
-    compared = [(said.second if said.exact else "", one, results.study.delta) for one in said.comparisons]
-    if results.exact is not None and said.exact is not None:
-        counted = [("Counted exactly", one, results.exact.study.delta) for one in said.exact.comparisons]
-        compared = [*counted, *compared]
+    compared = [
+        ("Counted exactly", one, part.study.delta)
+        for part, counted in zip(results.parts, said.before, strict=False)
+        for one in counted.comparisons
+    ]
+    compared += [(said.second if compared else "", one, results.study.delta) for one in said.comparisons]
     found = [(how, one, delta or 0.0, drawn) for how, one, delta in compared if (drawn := drawn_metrics(one))]
     if not found:
         return None

@@ -17,7 +17,7 @@ NAMED = 4
 
 def mitigations_uncounted(results: Results, _samples: list[Samples]) -> Iterator[str]:
     """The mitigations in which the contenders of an exact run differ, by their command lines or as the kernels report them."""
-    if not results.machine.exact:
+    if results.machine.evidence.varies:
         return
     lines = [contender.cmdline.split() for contender in results.contenders]
     words = {word for line in lines for word in line if not all(word in other for other in lines)}

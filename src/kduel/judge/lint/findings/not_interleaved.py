@@ -11,7 +11,7 @@ from kduel.judge.lint.finding import Finding
 
 def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[str]:
     """Arms measured one after the other: whatever changed meanwhile looks like a difference between them."""
-    if results.study.imported:
+    if not results.paired:
         yield (
             "Imported: nothing shows that the trials were interleaved or randomised, and the environment "
             "is known only as far as the import states it. What changed between the contenders' measurements counts as their "

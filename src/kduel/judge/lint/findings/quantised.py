@@ -18,7 +18,7 @@ COARSE = 0.1
 
 def coarse_steps(case: Case) -> Iterator[str]:
     """A step of the scale above 10 % of the median, unless `ties` says it."""
-    if (case.steady and not is_of_time(case.metric.unit)) or any(tied_arms(case)):
+    if (not case.evidence.varies and not is_of_time(case.metric.unit)) or any(tied_arms(case)):
         return
     values = np.concatenate([arm.values for arm in case.arms])
     median = float(np.median(values))

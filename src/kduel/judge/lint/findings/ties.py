@@ -37,7 +37,7 @@ class TiedArm(NamedTuple):
 
 def tied_arms(case: Case) -> Iterator[TiedArm]:
     """Arms of which half the values or more are one number; sizes and counts that never vary are none."""
-    if case.steady and not is_of_time(case.metric.unit):
+    if not case.evidence.varies and not is_of_time(case.metric.unit):
         return
     for arm in case.arms:
         found, counts = np.unique(arm.values, return_counts=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kduel.core.evidence import Evidence
 from kduel.core.format import amount, quantity
 from kduel.judge.lint.case import Case, Floats
 from kduel.judge.lint.finding import Cause, Finding
@@ -27,8 +28,6 @@ STEEPNESS = 1.3
 
 
 def two_modes(case: Case) -> Iterator[str]:
-    if case.steady:
-        return
     for arm in case.arms:
         found = modes(arm.values, case.level / 2)
         if found is not None:
@@ -84,6 +83,7 @@ PLUGIN = Finding(
     remedy="Compare the environments and logs of the two groups: memory placement, clock source, interrupts, CPU.",
     chance=True,
     check=two_modes,
+    least=Evidence.VARYING,
     levelled=True,
     undecided="the boots fall into two groups: find what differs between them",
 )
