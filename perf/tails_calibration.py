@@ -156,7 +156,7 @@ def model(runs: int) -> list[str]:
                     found = return_level(
                         draw_boots(shape, np.random.default_rng([seed, boots]), boots, SAMPLES), share, LEVEL
                     )
-                    assert not isinstance(found, str)
+                    assert not found.reason
                     sides[0] += found.low > truth
                     sides[1] += found.high < truth
                     widths.append(found.high / found.low)

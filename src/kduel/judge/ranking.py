@@ -7,7 +7,6 @@ the ranking hold together: contenders whose intervals lie apart differ. docs/sta
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -56,9 +55,11 @@ def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str]
             aspect=aspect,
             metrics=entering[aspect],
             left_out=[table.key for table in groups[aspect] if table.key not in entering[aspect]],
-            **rank_contenders(judged[aspect], share)._asdict(),
+            ranks=rank_contenders(judged[aspect], results),
+            results=results,
         )
         for aspect in means
+        for results in ([write(c, assess_primary(c, share), beside=False) for c in judged[aspect]],)
     ]
 
 
@@ -83,16 +84,8 @@ def mean_table(aspect: Aspect, tables: Sequence[Samples]) -> Samples:
     )
 
 
-class Standings(NamedTuple):
-    """Contenders with their ranks, and the verdicts behind them."""
-
-    ranks: list[Rank]
-    results: list[MetricResult]
-
-
-def rank_contenders(comparisons: Sequence[Comparison], share: float) -> Standings:
-    """The ranks that the comparisons of one aspect with the baseline leave open."""
-    results = [write(c, assess_primary(c, share), beside=False) for c in comparisons]
+def rank_contenders(comparisons: Sequence[Comparison], results: Sequence[MetricResult]) -> list[Rank]:
+    """The ranks that the comparisons of one aspect with the baseline leave open, which have these results."""
     intervals = {comparisons[0].baseline: (1.0, 1.0, 1.0)}
     unranked = []
     for c, result in zip(comparisons, results, strict=True):
@@ -113,7 +106,7 @@ def rank_contenders(comparisons: Sequence[Comparison], share: float) -> Standing
         # Without anybody to compare with, the baseline is not the first.
         ranks = [Rank(contender=comparisons[0].baseline, first=None, last=None, reason="nothing to compare with")]
     ranks.sort(key=lambda rank: (rank.first, rank.last, -intervals[rank.contender][1]))
-    return Standings([*ranks, *unranked], results)
+    return [*ranks, *unranked]
 
 
 def ratios(result: MetricResult) -> tuple[float, float, float]:

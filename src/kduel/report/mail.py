@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import ClassVar
 
 from kduel.core.results import Results
@@ -29,26 +30,16 @@ class MailFormat(Format):
             if comparison.gating:
                 for line in verdict_lines(comparison, said.notes, WIDTH, spell):
                     out += fold_line(line)
-            for heading, sentences in (
-                ("What can be concluded", comparison.can),
-                ("What cannot be concluded", comparison.cannot),
-            ):
-                if sentences:
-                    out += ["", f"{heading}:"]
-                    for sentence in sentences:
-                        out += wrap_ascii(sentence, "- ")
+            for heading, _, sentences in comparison.concluded:
+                out += ["", f"{heading}:", *wrap_items(sentences)]
         if said.notes.notes:
             out += ["", "Findings:"]
             for number, sentence in said.notes.chosen(options.all_findings):
                 out += wrap_ascii(sentence, f"[{number}] " if number else "    ")
             if not options.all_findings and said.notes.hidden_sentence:
                 out += wrap_ascii(said.notes.hidden_sentence)
-        out += ["", "Measured:"]
-        for sentence in said.measured:
-            out += wrap_ascii(sentence, "- ")
-        out += ["", "How sure:"]
-        for sentence in [said.sure, *said.caveats]:
-            out += wrap_ascii(sentence, "- ") if sentence else []
+        out += ["", "Measured:", *wrap_items(said.measured)]
+        out += ["", "How sure:", *wrap_items([said.sure, *said.caveats])]
         out = [line.rstrip() for line in out]
         if again := reproduction(results):
             out += ["", "To reproduce, in a checkout of KDuel:"]
@@ -80,6 +71,10 @@ def fold_line(line: Line) -> list[str]:
     if len(text.rstrip()) <= WIDTH:
         return [text]
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False, subsequent_indent=" " * 16)
+
+
+def wrap_items(sentences: Sequence[str]) -> list[str]:
+    return [line for sentence in sentences if sentence for line in wrap_ascii(sentence, "- ")]
 
 
 def wrap_ascii(text: str, mark: str = "") -> list[str]:

@@ -80,10 +80,8 @@ def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
             parts.append((f"**{heading}**\n\n" if both else "") + table(comparison, metrics, said))
     if modal := with_modes(comparison):
         parts += [f"**{MODES_HEADING.capitalize()}**", bullets([modes_sentence(metric) for metric in modal])]
-    if comparison.can:
-        parts += ["**What can be concluded**", bullets(comparison.can)]
-    if comparison.cannot:
-        parts += ["**What cannot be concluded**", bullets(comparison.cannot)]
+    for heading, _, sentences in comparison.concluded:
+        parts += [f"**{heading}**", bullets(sentences)]
     return parts
 
 

@@ -7,7 +7,7 @@ more than it can.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from kduel.core.format import (
@@ -52,12 +52,8 @@ class SummaryFormat(Format):
             out += comparison_lines(comparison, repeated_unit(results))
         if lines := ranking_lines(results):
             out += [*heading("Ranking"), *lines[:-1], *textwrap.wrap(lines[-1], WIDTH), ""]
-        out += heading("Measured")
-        for sentence in said.measured:
-            out += wrap_item(sentence)
-        out += ["", *heading("Caveats")]
-        for sentence in caveats(results, said):
-            out += wrap_item(sentence)
+        out += [*heading("Measured"), *wrap_items(said.measured), "", *heading("Caveats")]
+        out += wrap_items(caveats(results, said))
         return "\n".join(line.rstrip() for line in out) + "\n"
 
 
@@ -73,12 +69,9 @@ def comparison_lines(comparison: ContenderSummary, each: str) -> list[str]:
     for benchmark, chosen in by_benchmark.items():
         out += [*table(benchmark, comparison, chosen), ""]
     out += heading(f"Summary: {comparison.contender} against {comparison.baseline}")
-    for sentence in sentences(comparison.gating, each):
-        out += wrap_item(sentence)
-    hints = comparison.exploratory if comparison.primary else []
-    for sentence in sentences(hints, each):
-        out += wrap_item(f"Exploratory ({comparison.exploratory_note}): {sentence}")
-    return [*out, ""]
+    out += wrap_items(sentences(comparison.gating, each))
+    hints = sentences(comparison.exploratory if comparison.primary else [], each)
+    return [*out, *wrap_items(f"Exploratory ({comparison.exploratory_note}): {hint}" for hint in hints), ""]
 
 
 def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResult]) -> list[str]:
@@ -207,5 +200,7 @@ def heading(text: str) -> list[str]:
     return [text, "-" * len(text)]
 
 
-def wrap_item(sentence: str) -> list[str]:
-    return textwrap.wrap(sentence, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+def wrap_items(sentences: Iterable[str]) -> list[str]:
+    """A list's items in lines."""
+    item = textwrap.TextWrapper(WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    return [line for sentence in sentences for line in item.wrap(sentence)]

@@ -202,14 +202,10 @@ def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
 
 def print_conclusions(console: Console, comparison: ContenderSummary, *, several: bool) -> None:
     of = f" of {comparison.subject}" if several else ""
-    for heading, sentences, mark in (
-        (f"What can be concluded{of}", comparison.can, "+"),
-        (f"What cannot be concluded{of}", comparison.cannot, "-"),
-    ):
-        if sentences:
-            console.print()
-            console.print(heading, style="bold")
-            console.print(bullets([(mark, sentence) for sentence in sentences]))
+    for heading, mark, sentences in comparison.concluded:
+        console.print()
+        console.print(f"{heading}{of}", style="bold")
+        console.print(bullets([(mark, sentence) for sentence in sentences]))
 
 
 def print_lines(console: Console, heading: str, lines: list[str]) -> None:

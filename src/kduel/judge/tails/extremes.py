@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
 from kduel.core.samples import Distribution
+from kduel.core.tail_results import ReturnLevelResult
 from kduel.judge.tails.shares import FEWEST_BOOTS, FOR_SKEWNESS
 from kduel.judge.verdict.spending import Floats, critical_t
 
@@ -26,39 +27,23 @@ FARTHEST = 100.0
 GRID = 400
 
 
-class ReturnLevelFit(NamedTuple):
-    """A fitted tail, and the level that is exceeded by the asked share of samples."""
-
-    threshold: float
-    excesses: int
-    shape: float
-    """Above 0 the tail is heavier than an exponential one, below 0 it ends."""
-    scale: float
-    level: float
-    low: float
-    high: float
-    distance: float
-    """The largest distance between fitted and counted distribution of the excesses (Kolmogorov and Smirnov)."""
-    other_level: float
-    """The same level from a fit to the upper half of the excesses: far from the other, the tail is not yet that of the model."""
-
-
-def return_level(boots: Sequence[Distribution], share: float, level: float) -> ReturnLevelFit | str:
-    """The level that `share` of all samples exceed, with its interval at 1 - `level`; or why there is none, a sentence."""
+def return_level(boots: Sequence[Distribution], share: float, level: float) -> ReturnLevelResult:
+    """The level that `share` of all samples exceed, with its interval at 1 - `level`; or the reason why there is none, a sentence."""
+    none = partial(ReturnLevelResult, share=share)
     if len(boots) < FEWEST_BOOTS:
-        return f"a model of the tail takes {FEWEST_BOOTS} boots; there are {len(boots)}"
+        return none(reason=f"a model of the tail takes {FEWEST_BOOTS} boots; there are {len(boots)}")
     if any(boot.beyond for boot in boots):
-        return "samples lie beyond the histogram, so that the tail is not known"
+        return none(reason="samples lie beyond the histogram, so that the tail is not known")
     total = sum(boot.samples for boot in boots)
     if share * total * FARTHEST < 1:
-        return f"{share:g} of the samples is more than {FARTHEST:g} times rarer than one of {total:,}"
+        return none(reason=f"{share:g} of the samples is more than {FARTHEST:g} times rarer than one of {total:,}")
     values = np.unique(np.concatenate([np.asarray(boot.values, dtype=float) for boot in boots]))
     counts = np.zeros((len(boots), values.size))
     for row, boot in enumerate(boots):
         counts[row, np.searchsorted(values, boot.values)] = boot.counts
     found = fit_tail(values, counts, share, TAIL)
     if found is None:
-        return f"fewer than {FEWEST_EXCESSES} samples with different values lie above the threshold"
+        return none(reason=f"fewer than {FEWEST_EXCESSES} samples with different values lie above the threshold")
     levels, threshold, shapes, scales, tail = found
     count = len(boots)
     logs = np.log(levels)
@@ -70,7 +55,8 @@ def return_level(boots: Sequence[Distribution], share: float, level: float) -> R
     excesses, weights = tail
     reached = np.cumsum(weights) / weights.sum()
     expected = 1 - survival(excesses + step_of(values) / 2, float(shapes[0]), float(scales[0]))
-    return ReturnLevelFit(
+    return ReturnLevelResult(
+        share=share,
         threshold=threshold,
         excesses=int(weights.sum()),
         shape=float(shapes[0]),

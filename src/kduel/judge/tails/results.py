@@ -12,8 +12,6 @@ from kduel.core.experiment import Bound
 from kduel.core.samples import Distribution, Samples
 from kduel.core.tail_results import (
     BoundResult,
-    QuantileResult,
-    ReturnLevelResult,
     ShiftPoint,
     ShiftResult,
     TailResult,
@@ -93,17 +91,11 @@ def tail_result(
         return found
     pooled = pool(boots)
     found.survival = survival_points(pooled.values, pooled.above.mean(axis=0))
-    for share, one in zip(QUANTILES, quantiles(pooled, list(QUANTILES), level), strict=True):
-        found.quantiles.append(QuantileResult(share=share, value=one.value, low=one.low, high=one.high))
+    found.quantiles = quantiles(pooled, QUANTILES, level)
     if bound is not None:
         found.bound = bound_result(boots, bound, own_level)
     rare = bound.share if bound is not None else 10.0 ** math.floor(-math.log10(total))
-    modelled = return_level(boots, rare, level)
-    found.return_level = (
-        ReturnLevelResult(share=rare, reason=modelled)
-        if isinstance(modelled, str)
-        else ReturnLevelResult(share=rare, **modelled._asdict())
-    )
+    found.return_level = return_level(boots, rare, level)
     return found
 
 

@@ -7,6 +7,7 @@ Methodology, 1998): where boots do not differ it is the exact binomial interval,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from kduel.core.samples import Distribution
+from kduel.core.tail_results import QuantileResult
 from kduel.judge.verdict.spending import Floats, critical_t
 
 FEWEST_BOOTS = 10
@@ -67,19 +69,11 @@ def share_interval(shares: Floats, samples: Floats, level: ArrayLike) -> tuple[F
     return mean, low, high
 
 
-class Quantile(NamedTuple):
-    """An estimate with its interval; None where the data do not reach so far."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def quantiles(found: BootShares, shares: list[float], level: float) -> list[Quantile]:
+def quantiles(found: BootShares, shares: Sequence[float], level: float) -> list[QuantileResult]:
     """Values that these shares of all samples do not exceed: of the mean distribution over boots, each counted once. The interval holds
     the thresholds whose share of samples above is not shown to be another."""
     if found.samples.size < FEWEST_BOOTS:
-        return [Quantile(None, None, None) for _ in shares]
+        return [QuantileResult(share=share, value=None, low=None, high=None) for share in shares]
     mean, low, high = share_interval(found.above, found.samples, level)
 
     def first(reached: np.ndarray) -> float | None:
@@ -88,6 +82,8 @@ def quantiles(found: BootShares, shares: list[float], level: float) -> list[Quan
     result = []
     for share in shares:
         rest = (1 - share) * (1 + 1e-12)
-        ends = first(mean <= rest), first(low <= rest), first(high <= rest)
-        result.append(Quantile(*ends) if None not in ends else Quantile(None, None, None))
+        value, least, most = ends = first(mean <= rest), first(low <= rest), first(high <= rest)
+        if None in ends:
+            value = least = most = None
+        result.append(QuantileResult(share=share, value=value, low=least, high=most))
     return result

@@ -77,6 +77,12 @@ class ContenderSummary(Struct, kw_only=True):
         return self.primary or self.exploratory
 
     @property
+    def concluded(self) -> list[tuple[str, str, list[str]]]:
+        """Heading, mark and sentences of what can and of what cannot be concluded, without what is empty."""
+        every = [("What can be concluded", "+", self.can), ("What cannot be concluded", "-", self.cannot)]
+        return [one for one in every if one[-1]]
+
+    @property
     def exploratory_note(self) -> str:
         """Worth of the exploratory metrics in words: there is no chance in counts."""
         return "exact as well" if all(m.scale == "exact" for m in self.exploratory) else "hints, no proof"

@@ -177,16 +177,25 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
         {"field": "label", "type": "nominal", "title": "metric"},
         {"field": "told", "type": "nominal", "title": "change"},
     ]
-    words: Spec = {"align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
+    words: Spec = {"type": "text", "align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
+
+    def lower_half(field: str, mark: Spec, **further: Spec) -> Spec:
+        """A layer below the words of a row."""
+        at = {"y": row, "yOffset": {"value": 32}, "x": {"field": names[field], **x}, **further}
+        return {"mark": mark, "encoding": {**at, "color": colour, "tooltip": tip}}
+
+    def edge(field: str, shape: str) -> Spec:
+        mark = {"type": "point", "shape": shape, "filled": True, "size": 70, "opacity": 1}
+        return {"transform": [{"filter": f"isValid(datum.{field})"}], **lower_half(field, mark)}
+
     spec = base(theme, width, {"step": 46}, rows)
     if isinstance(scale, Ratios):
         spec["transform"] = [
             {"calculate": f"isValid(datum.{name}) ? 1 + datum.{name} / 100 : null", "as": ratio}
             for name, ratio in names.items()
         ]
-    edge: Spec = {"filled": True, "size": 70, "opacity": 1}
-    lower: Spec = {"value": 32}
-    layers: list[Spec] = [
+    said = {"y": row, "x": {"value": {"expr": "width - 2"}}, "text": {"field": "said"}, "color": colour}
+    spec["layer"] = [
         {
             "data": {"values": [{"low": on_axis(-delta, scale), "high": on_axis(delta, scale)}]},
             "mark": {"type": "rect", "color": theme.band},
@@ -198,55 +207,19 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
             "encoding": {"x": {"field": "zero", **x}},
         },
         {
-            "mark": {**words, "type": "text", "limit": {"expr": "max(80, width - 185)"}},
+            "mark": {**words, "limit": {"expr": "max(80, width - 185)"}},
             "encoding": {"y": row, "x": {"value": 2}, "text": {"field": "label"}},
         },
-        {
-            "mark": {**words, "type": "text", "align": "right", "fontWeight": "bold"},
-            "encoding": {
-                "y": row,
-                "x": {"value": {"expr": "width - 2"}},
-                "text": {"field": "said"},
-                "color": colour,
-            },
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round", "dy": 9, "opacity": 0.85},
-            "encoding": {
-                "y": row,
-                "yOffset": lower,
-                "x": {"field": names["low"], **x},
-                "x2": {"field": names["high"]},
-                "color": colour,
-                "tooltip": tip,
-            },
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-            "encoding": {
-                "y": row,
-                "yOffset": lower,
-                "x": {"field": names["effect"], **x},
-                "color": colour,
-                "tooltip": tip,
-            },
-        },
+        {"mark": {**words, "align": "right", "fontWeight": "bold"}, "encoding": said},
+        lower_half(
+            "low",
+            {"type": "rule", "strokeWidth": 3, "strokeCap": "round", "dy": 9, "opacity": 0.85},
+            x2={"field": names["high"]},
+        ),
+        lower_half("effect", {"type": "point", "filled": True, "size": 110, "opacity": 1}),
+        edge("under", "triangle-left"),
+        edge("over", "triangle-right"),
     ]
-    for field, shape in (("under", "triangle-left"), ("over", "triangle-right")):
-        layers.append(
-            {
-                "transform": [{"filter": f"isValid(datum.{field})"}],
-                "mark": {**edge, "type": "point", "shape": shape},
-                "encoding": {
-                    "y": row,
-                    "yOffset": lower,
-                    "x": {"field": names[field], **x},
-                    "color": colour,
-                    "tooltip": tip,
-                },
-            }
-        )
-    spec["layer"] = layers
     return spec
 
 

@@ -18,24 +18,13 @@ PANEL = 250
 
 def panel_rows(front: Front, across: Scale, up: Scale) -> list[Row]:
     """A row for each contender. What lies beyond FARTHEST is drawn at the edge, with its true value as text."""
-    rows = []
-    for name in front.contenders:
-        x, y = across.places[name], up.places[name]
-        rows.append(
-            {
-                "contender": visible(name, 200),
-                "arm": front.contenders.index(name) % 6,
-                "beaten": name in front.beaten,
-                "x": clip_to_picture(x.effect),
-                "x_low": clip_to_picture(x.low),
-                "x_high": clip_to_picture(x.high),
-                "y": clip_to_picture(y.effect),
-                "y_low": clip_to_picture(y.low),
-                "y_high": clip_to_picture(y.high),
-                "x_told": place_told(x),
-                "y_told": place_told(y),
-            }
-        )
+    rows: list[Row] = []
+    for number, name in enumerate(front.contenders):
+        row: Row = {"contender": visible(name, 200), "arm": number % 6, "beaten": name in front.beaten}
+        for axis, place in (("x", across.places[name]), ("y", up.places[name])):
+            ends = {axis: place.effect, f"{axis}_low": place.low, f"{axis}_high": place.high}
+            row |= {key: clip_to_picture(value) for key, value in ends.items()} | {f"{axis}_told": place_told(place)}
+        rows.append(row)
     return rows
 
 
@@ -69,11 +58,10 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
             "axis": {"title": f"{scale.axis}, change in % ({arrow} better)", "labelExpr": SIGNED, "tickCount": 5},
         }
 
-    def x(field: str) -> Spec:
-        return channel(across, field, "→")
-
-    def y(field: str) -> Spec:
-        return channel(up, field, "↑")
+    def encode(**fields: str) -> Spec:
+        """Channels x and y over these fields."""
+        axes = {"x": (across, "→"), "y": (up, "↑")}
+        return {axis: channel(axes[axis][0], field, axes[axis][1]) for axis, field in fields.items()}
 
     colour: Spec = {
         "field": "arm",
@@ -86,57 +74,47 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
         {"field": "x_told", "type": "nominal", "title": across.axis},
         {"field": "y_told", "type": "nominal", "title": up.axis},
     ]
-    rule: Spec = {"type": "rule", "strokeWidth": 2, "opacity": 0.7}
-    zero: Spec = {"type": "rule", "color": theme.line}
-    band = {"values": [{"low": -delta, "high": delta}]}
+    drawn = {"color": colour, "tooltip": tip}
     spec = base(theme, PANEL, PANEL, panel_rows(front, across, up))
     spec["layer"] = [
-        {
-            "data": band,
-            "mark": {"type": "rect", "color": theme.band},
-            "encoding": {"x": x("low"), "x2": {"field": "high"}},
-        },
-        {
-            "data": band,
-            "mark": {"type": "rect", "color": theme.band},
-            "encoding": {"y": y("low"), "y2": {"field": "high"}},
-        },
-        {"data": {"values": [{"zero": 0}]}, "mark": zero, "encoding": {"x": x("zero")}},
-        {"data": {"values": [{"zero": 0}]}, "mark": zero, "encoding": {"y": y("zero")}},
-        {
-            "transform": [{"filter": "isValid(datum.x_low)"}],
-            "mark": rule,
-            "encoding": {
-                "x": x("x_low"),
-                "x2": {"field": "x_high"},
-                "y": y("y"),
-                "color": colour,
-                "tooltip": tip,
-            },
-        },
-        {
-            "transform": [{"filter": "isValid(datum.y_low)"}],
-            "mark": rule,
-            "encoding": {
-                "x": x("x"),
-                "y": y("y_low"),
-                "y2": {"field": "y_high"},
-                "color": colour,
-                "tooltip": tip,
-            },
-        },
+        *(
+            {
+                "data": {"values": [{"low": -delta, "high": delta}]},
+                "mark": {"type": "rect", "color": theme.band},
+                "encoding": {**encode(**{axis: "low"}), f"{axis}2": {"field": "high"}},
+            }
+            for axis in "xy"
+        ),
+        *(
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "color": theme.line},
+                "encoding": encode(**{axis: "zero"}),
+            }
+            for axis in "xy"
+        ),
+        *(
+            {
+                "transform": [{"filter": f"isValid(datum.{axis}_low)"}],
+                "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.7},
+                "encoding": {
+                    **encode(**{"x": "x", "y": "y", axis: f"{axis}_low"}),
+                    f"{axis}2": {"field": f"{axis}_high"},
+                    **drawn,
+                },
+            }
+            for axis in "xy"
+        ),
         {
             "mark": {"type": "point", "size": 110, "strokeWidth": 2.5, "opacity": 1},
             "encoding": {
-                "x": x("x"),
-                "y": y("y"),
-                "color": colour,
+                **encode(x="x", y="y"),
+                **drawn,
                 # Filled are those that no other beats.
                 "fill": {
                     "condition": {"test": "datum.beaten", "value": theme.paper or "var(--paper)"},
                     **colour,
                 },
-                "tooltip": tip,
             },
         },
     ]

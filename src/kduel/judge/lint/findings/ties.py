@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,32 +17,23 @@ FEWEST = 4
 
 def ties(case: Case) -> Iterator[str]:
     """The first arm of which half the values are one and the same."""
-    for found in tied_arms(case):
+    for arm, value, times in tied_arms(case):
         yield (
-            f"{found.times} of {found.arm.values.size} values of {found.arm.name} are "
-            f"{quantity(found.value, case.metric.unit)}: the metric hardly varies, and its intervals are not reliable. Measure it "
+            f"{times} of {arm.values.size} values of {arm.name} are {quantity(value, case.metric.unit)}: the metric hardly varies, and its intervals are not reliable. Measure it "
             "for longer, or count something that happens more often."
         )
         return
 
 
-class TiedArm(NamedTuple):
-    """An arm with the value that half of its values have."""
-
-    arm: ArmValues
-    value: float
-    times: int
-
-
-def tied_arms(case: Case) -> Iterator[TiedArm]:
-    """Arms of which half the values or more are one number; sizes and counts that never vary are none."""
+def tied_arms(case: Case) -> Iterator[tuple[ArmValues, float, int]]:
+    """Arms of which half the values or more are one number, with it and how often they have it; sizes and counts that never vary are none."""
     if not case.evidence.varies and not is_of_time(case.metric.unit):
         return
     for arm in case.arms:
         found, counts = np.unique(arm.values, return_counts=True)
         if arm.values.size >= FEWEST and counts.max() >= TIED * arm.values.size:
             most = counts.argmax()
-            yield TiedArm(arm, float(found[most]), int(counts[most]))
+            yield arm, float(found[most]), int(counts[most])
 
 
 PLUGIN = Finding(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import ArmValues, Case
@@ -15,17 +14,8 @@ LEAST_RATIO = 1.1
 """Of the standard deviations: with thousands of trials less is significant, and makes no difference to anybody."""
 
 
-class Spreads(NamedTuple):
-    """A significant difference of spread."""
-
-    wide: ArmValues
-    narrow: ArmValues
-    times: str
-    chance: float
-
-
-def spreads_of(case: Case) -> Spreads | None:
-    """The Brown-Forsythe test on the verdict's scale; None where it finds nothing that matters."""
+def spreads_of(case: Case) -> tuple[ArmValues, ArmValues, str, float] | None:
+    """The wider and the narrower arm, how many times as wide, and the chance, by the Brown-Forsythe test on the verdict's scale; None where it finds nothing that matters."""
     if any(arm.values.size < FEWEST for arm in case.arms):
         return None
     first, second = case.deviations
@@ -36,13 +26,14 @@ def spreads_of(case: Case) -> Spreads | None:
     less, more = sorted(float(own.std(ddof=1)) for own in (first, second))
     if more < LEAST_RATIO * less:
         return None
-    return Spreads(wide, narrow, f"{more / less:.3g} times as much as" if less > 0 else "and not so", chance)
+    return wide, narrow, f"{more / less:.3g} times as much as" if less > 0 else "and not so", chance
 
 
 def unequal_spread(case: Case) -> Iterator[str]:
     if found := spreads_of(case):
+        wide, narrow, times, chance = found
         yield (
-            f"{found.wide.name} varies {found.times} {found.narrow.name} (Brown-Forsythe test: p = {found.chance:.1g}). Less "
+            f"{wide.name} varies {times} {narrow.name} (Brown-Forsythe test: p = {chance:.1g}). Less "
             "predictable is a difference too: compare percentiles, and look for what happens only in its extreme trials."
         )
 
