@@ -6,13 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import (
-    Aspect,
-    Better,
-    Role,
-    Scope,
-    Statistic,
-)
+from kduel.core.experiment import Aspect, Better, Role, Scope, Statistic
 from kduel.core.samples import Mode
 from kduel.core.slices import Components, SliceValue
 

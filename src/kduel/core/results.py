@@ -13,28 +13,12 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from kduel.core.editions import EDITION
-from kduel.core.experiment import (
-    Bound,
-    Design,
-    MachineRecord,
-    Scope,
-    Settle,
-    TrialStatus,
-    Void,
-)
+from kduel.core.experiment import Bound, Design, MachineRecord, Scope, Settle, TrialStatus, Void
 from kduel.core.host import HostStep
-from kduel.core.metric_results import (
-    AspectRanking,
-    EffectResult,
-    FindingResult,
-    MetricResult,
-)
+from kduel.core.metric_results import AspectRanking, EffectResult, FindingResult, MetricResult
 from kduel.core.samples import StepResult
 from kduel.core.slices import Reducer
-from kduel.core.tail_results import (
-    ShiftResult,
-    TailResult,
-)
+from kduel.core.tail_results import ShiftResult, TailResult
 from kduel.core.turns import Turns
 from kduel.core.validation import in_utc
 

@@ -6,9 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kduel.core.metric_results import (
-    Verdict,
-)
+from kduel.core.metric_results import Verdict
 
 
 class QuantileResult(Struct, kw_only=True):

@@ -11,13 +11,7 @@ from msgspec import Struct, field
 
 from kduel.benchmarks.support.load import Load
 from kduel.core.errors import InputError
-from kduel.core.experiment import (
-    Bound,
-    Contender,
-    Role,
-    Scope,
-    Settle,
-)
+from kduel.core.experiment import Bound, Contender, Role, Scope, Settle
 from kduel.core.slices import Reducer
 from kduel.core.toml import parse_toml, read_text
 from kduel.core.turns import Turns

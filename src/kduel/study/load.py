@@ -12,14 +12,7 @@ from msgspec import Struct
 from kduel.benchmarks import benchmark
 from kduel.core.editions import EDITION, EDITIONS
 from kduel.core.errors import InputError
-from kduel.core.experiment import (
-    Bound,
-    Contender,
-    Design,
-    Settle,
-    Step,
-    check_alpha,
-)
+from kduel.core.experiment import Bound, Contender, Design, Settle, Step, check_alpha
 from kduel.core.toml import check_values
 from kduel.core.turns import Turns
 from kduel.study.contenders import check_name, check_policies, check_printable

@@ -12,11 +12,7 @@ import msgspec
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.benchmarks.support import schedstat
 from kduel.core.errors import InputError
-from kduel.core.experiment import (
-    LABEL,
-    Step,
-    StepCell,
-)
+from kduel.core.experiment import LABEL, Step, StepCell
 from kduel.core.toml import shorten
 from kduel.core.turns import MOST_MS, Turns
 from kduel.core.validation import no_key, validation_message

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.explain.sharing.memory import (
-    IMAGE,
-    MEMORY_MAP,
-    MEMORY_MAP_END,
-    MODULES_END,
-    PAGE,
-    Memory,
-    NamelessError,
-)
+from kduel.explain.sharing.memory import IMAGE, MEMORY_MAP, MEMORY_MAP_END, MODULES_END, PAGE, Memory, NamelessError
 
 LINE = 64
 STRUCTURES = {

@@ -10,12 +10,7 @@ from msgspec import structs
 
 from kduel.core.experiment import Bound
 from kduel.core.samples import Distribution, Samples
-from kduel.core.tail_results import (
-    BoundResult,
-    ShiftPoint,
-    ShiftResult,
-    TailResult,
-)
+from kduel.core.tail_results import BoundResult, ShiftPoint, ShiftResult, TailResult
 from kduel.judge.tails.extremes import return_level
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.comparison import counted_blocks

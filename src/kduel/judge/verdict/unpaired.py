@@ -25,12 +25,7 @@ from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
 from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.voids import forbidden, missing_in
-from kduel.judge.verdict.wording import (
-    difference_sentences,
-    equivalent_text,
-    needed_text,
-    no_verdict,
-)
+from kduel.judge.verdict.wording import difference_sentences, equivalent_text, needed_text, no_verdict
 
 UNPAIRED_EDITION = 1
 """There is one look, and no order: of an edition only `fewest_pairs` and `equivalent_from` matter. By the first, five values

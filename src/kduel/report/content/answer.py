@@ -15,14 +15,7 @@ from kduel.core.metric_results import BYTES, COUNTS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import (
-    COUNTING,
-    compared_pairs,
-    disagreement,
-    headline_of,
-    shows_difference,
-    side,
-)
+from kduel.judge.verdict.headline import COUNTING, compared_pairs, disagreement, headline_of, shows_difference, side
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.counted import name as operation_name
