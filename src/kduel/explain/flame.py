@@ -36,10 +36,7 @@ class Box:
         for box in self.inner.values():
             box.finish()
         inner = list(self.inner.values())
-        self.sums = (
-            self.own[0] + sum(box.sums[0] for box in inner),
-            self.own[1] + sum(box.sums[1] for box in inner),
-        )
+        self.sums = (self.own[0] + sum(box.sums[0] for box in inner), self.own[1] + sum(box.sums[1] for box in inner))
         self.wide = max(self.own) + sum(box.wide for box in inner)
 
 

@@ -109,7 +109,7 @@ def machines_out(run: RunDir, part: str = "") -> list[FindingResult]:
     """A finding for each machine of a fleet that is out of service; `part` names the run where it is merged with others."""
     return [
         machine_out.PLUGIN.warning(
-            f"{f'{part}: ' * bool(part)}{name} is {out.why} after {out.round} rounds: {out.message}.",
+            f"{f'{part}: ' * bool(part)}{name} is {out.why} after {out.round} rounds: {out.message}."
         )
         for name, out in read_state(run.path).out.items()
     ]

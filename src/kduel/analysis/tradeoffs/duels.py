@@ -95,11 +95,6 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
     for (key, pair), result in zip(missing, judge_matrix(results, samples), strict=True):
         against[key][pair] = result
     return [
-        Duels(
-            first=next(iter(against[key].values())),
-            contenders=names,
-            values=held,
-            results=against[key],
-        )
+        Duels(first=next(iter(against[key].values())), contenders=names, values=held, results=against[key])
         for key, held in zip(kept, whole, strict=True)
     ]

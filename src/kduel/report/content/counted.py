@@ -143,11 +143,7 @@ class Columns(Struct, frozen=True):
         """` more    fork-exit  +37,301 (+12.4 %)  +11.9 to +13.0 %  301,203 → 338,504  4 of 5 conditions`; the last on a line of its own
         where it has no room."""
         figures = self.figures(effect(metric), range_text(metric), counts(metric))
-        line = [
-            (f" {metric.word:<7}", style(metric)),
-            (f" {name(metric):<{self.name}}", "bold"),
-            (figures, ""),
-        ]
+        line = [(f" {metric.word:<7}", style(metric)), (f" {name(metric):<{self.name}}", "bold"), (figures, "")]
         agreeing = agreement(metric)
         length = sum(len(text) for text, _ in line)
         if not agreeing or length + 2 + len(agreeing) <= width:

@@ -211,11 +211,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
         which = f", {small} of them by too little to matter" if small else ""
         text = f"{len(different) - NAMED} more differ{which}: see the table"
         found.append(Statement(verdict="different", word="different", text=text))
-    for verdict, words in (
-        ("equivalent", f"{bounds(delta).strip()}: "),
-        ("equal", "exactly: "),
-        ("undecided", ""),
-    ):
+    for verdict, words in (("equivalent", f"{bounds(delta).strip()}: "), ("equal", "exactly: "), ("undecided", "")):
         chosen = [m for m in metrics if m.verdict == verdict]
         for word in dict.fromkeys(m.word for m in chosen):
             those = [m for m in chosen if m.word == word]

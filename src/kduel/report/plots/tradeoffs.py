@@ -111,10 +111,7 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
                 **encode(x="x", y="y"),
                 **drawn,
                 # Filled are those that no other beats.
-                "fill": {
-                    "condition": {"test": "datum.beaten", "value": theme.paper or "var(--paper)"},
-                    **colour,
-                },
+                "fill": {"condition": {"test": "datum.beaten", "value": theme.paper or "var(--paper)"}, **colour},
             },
         },
     ]

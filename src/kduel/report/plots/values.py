@@ -25,12 +25,7 @@ def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: 
         "scale": {"zero": False, "nice": True},
         "axis": {"title": unit, "tickCount": 6},
     }
-    colour = {
-        "field": "c",
-        "type": "nominal",
-        "scale": {"domain": names, "range": list(theme.arms)},
-        "legend": None,
-    }
+    colour = {"field": "c", "type": "nominal", "scale": {"domain": names, "range": list(theme.arms)}, "legend": None}
     boxes: Spec = {
         "transform": [
             {"joinaggregate": [{"op": "count", "as": "k"}], "groupby": ["c"]},
@@ -55,13 +50,7 @@ def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: 
             "encoding": {"y": arm, "x": {"value": 2}, "text": {"field": "c"}, "color": colour},
         },
         {
-            "mark": {
-                "type": "circle",
-                "size": 46,
-                "opacity": 0.75,
-                "stroke": theme.paper,
-                "strokeWidth": 0.7,
-            },
+            "mark": {"type": "circle", "size": 46, "opacity": 0.75, "stroke": theme.paper, "strokeWidth": 0.7},
             "encoding": {
                 "y": arm,
                 "x": x,
