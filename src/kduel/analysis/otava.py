@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +47,15 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
     if undated := undated_runs(dates):
         progress.warn(f"left out: {shorten(', '.join(f'{run} ({why})' for run, why in sorted(undated.items())))}")
     several = len({row[4] for row in rows}) > 1
-    particulars = told_apart({row[5] for row in rows})
+    words = {quantity: words_of(quantity) for quantity in {row[5] for row in rows}}
+    common = set.intersection(*map(set, words.values()))
+    particulars = {quantity: [word for word in found if word not in common] for quantity, found in words.items()}
     points: dict[tuple[str, str], dict[str, float]] = {}
     for time, run, contender, mean, machine, quantity in rows:
         name = ", ".join([contender, *([machine] if several else []), *particulars[quantity]])
         points.setdefault((time, run), {})[name] = mean
     names = sorted({name for held in points.values() for name in held})
     return [["time", "run", *names], *([*key, *(held.get(name) for name in names)] for key, held in points.items())]
-
-
-def told_apart(quantities: Collection[str]) -> dict[str, list[str]]:
-    """Words that distinguish each of these (`quantity` in the index) from the others: `seconds=5`, or the unit."""
-    words = {quantity: words_of(quantity) for quantity in quantities}
-    common = set.intersection(*map(set, words.values()))
-    return {quantity: [word for word in found if word not in common] for quantity, found in words.items()}
 
 
 def words_of(quantity: str) -> list[str]:

@@ -199,6 +199,8 @@ def profile(
         structs.replace(row, moved_within=moved_into(row, stacks, within, alpha)) if row.called else row
         for row in rows
     ]
+    table = CostTable([[sum_by_key(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
+    found = {key[0]: one for key, one in zip(table.keys, table.costs(alpha), strict=True)}
     return TimedProfile(
         benchmark=step.label,
         metric=metric.name,
@@ -214,7 +216,7 @@ def profile(
         alpha=alpha,
         level=level,
         whole=CostTable([[{(): sum(block.values())} for block in arm] for arm in stacks]).costs(alpha)[0],
-        contexts=contexts_of(stacks, alpha),
+        contexts={name: found[name] for name in SAMPLED_CONTEXTS if name in found},
         rows=rows,
         stacks=picoseconds(stacks),
     )
@@ -317,13 +319,6 @@ def moved_into(
 def of_caller(arm: list[dict[Stack, float]], key: Stack) -> Floats:
     """The costs of one key, by block."""
     return np.array([block.get(key, 0.0) for block in arm])
-
-
-def contexts_of(stacks: list[list[dict[Stack, float]]], alpha: float) -> dict[str, CostChange]:
-    """By context, in the fixed order."""
-    table = CostTable([[sum_by_key(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
-    found = {key[0]: one for key, one in zip(table.keys, table.costs(alpha), strict=True)}
-    return {name: found[name] for name in SAMPLED_CONTEXTS if name in found}
 
 
 def picoseconds(stacks: list[list[dict[Stack, float]]]) -> dict[str, tuple[int, int]]:

@@ -243,6 +243,7 @@ def explanations_of(run: RunDir) -> list[dict[str, Any]]:
 
 
 def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
+    found = record.facts.get("console_findings")
     return TrialResult(
         id=record.id,
         block=record.block,
@@ -256,7 +257,7 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
         seconds=record.seconds,
         directory=directory_of(directory),
         failed_steps=record.failed_steps,
-        findings=findings_of(record),
+        findings={str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {},
         host=record.host,
         repeats=record.repeats,
     )
@@ -265,12 +266,6 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
 def directory_of(directory: Path) -> str:
     """The directory of a trial or of a boot that was made again, relative to the run."""
     return f"{directory.parent.name}/{directory.name}"
-
-
-def findings_of(record: TrialRecord) -> dict[str, str]:
-    """Trouble that the trial's kernel reported."""
-    found = record.facts.get("console_findings")
-    return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:

@@ -94,7 +94,10 @@ def read_merged(path: Path) -> MergedData:
         )
         blocks += max((record.block for record in records), default=0)
         positions += max((record.position + 1 for record in records), default=0)
-    return MergedData(lock=lock_of([part.lock for part in found]), parts=found, samples=join_tables(found))
+    keys = dict.fromkeys((table.benchmark, table.metric) for part in found for table in part.samples)
+    return MergedData(
+        lock=lock_of([part.lock for part in found]), parts=found, samples=[join(key, found) for key in keys]
+    )
 
 
 def move_on(table: Samples, blocks: int, positions: int) -> Samples:
@@ -139,12 +142,6 @@ def lock_of(locks: Sequence[Lock]) -> Lock:
             facts=common_items([machine.facts for machine in machines]),
         ),
     )
-
-
-def join_tables(found: Sequence[PooledPart]) -> list[Samples]:
-    """One table a metric over the blocks of all parts, in the order of the first part that has it."""
-    keys = dict.fromkeys((table.benchmark, table.metric) for part in found for table in part.samples)
-    return [join(key, found) for key in keys]
 
 
 def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:

@@ -173,7 +173,9 @@ def effect_table(
 ) -> Samples:
     """Both arms by block. `additive`: means and differences of values instead of logarithms. The arms of counts' interaction
     are the count of its last cells, as it would be if effects added, and as it is."""
-    table = one_metric(cells)
+    first = cells[0].table
+    same = all(cell.table.metric.about == first.metric.about for cell in cells)
+    table = first if same else structs.replace(first, metric=structs.replace(first.metric, about=""))
     interaction = len(changes) > 1
     names = arm_names(changes, at)
     shown = arms
@@ -260,13 +262,6 @@ def arm_conditions(cells: Sequence[Cell], arms: Mapping[str, Floats]) -> dict[st
             for block in range(len(cells[0].table.blocks))
         ]
     return found
-
-
-def one_metric(cells: Sequence[Cell]) -> Samples:
-    """The first cell's table; what its metric means is left out where it differs by cell, as with a load."""
-    first = cells[0].table
-    same = all(cell.table.metric.about == first.metric.about for cell in cells)
-    return first if same else structs.replace(first, metric=structs.replace(first.metric, about=""))
 
 
 def by_cell(cells: Sequence[Cell], column: Callable[[Cell], Sequence[float | None]]) -> Floats:

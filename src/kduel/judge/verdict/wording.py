@@ -101,7 +101,13 @@ def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
     if result.verdict == "equivalent":
         return [equivalent_text(result, rule)]
     if result.verdict == "equal":
-        return equal_sentences(result)
+        if result.within_resolution:
+            values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
+            return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}: {values}."]
+        if result.sd:
+            return ["Equal: in each block both contenders gave the same value."]
+        said = f"Equal: {amount(result.mean)} {result.unit} with both"
+        return [f"{said}; {unseen_text(result)}." if result.unseen_mode_pct is not None else f"{said}."]
     return difference_sentences(result, rule)
 
 
@@ -133,16 +139,6 @@ def equivalent_text(result: MetricResult, rule: Rule, each: str = "boots") -> st
     """For no difference that matters, with what so few boots cannot exclude."""
     said = f"Equivalent: no difference of more than {rule.delta_pct:g} %, {effect_in_words(result)}"
     return f"{said}; {unseen_text(result, each)}." if result.unseen_mode_pct is not None else f"{said}."
-
-
-def equal_sentences(result: MetricResult) -> list[str]:
-    if result.within_resolution:
-        values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
-        return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}: {values}."]
-    if result.sd:
-        return ["Equal: in each block both contenders gave the same value."]
-    said = f"Equal: {amount(result.mean)} {result.unit} with both"
-    return [f"{said}; {unseen_text(result)}." if result.unseen_mode_pct is not None else f"{said}."]
 
 
 def unseen_text(result: MetricResult, each: str = "boots") -> str:

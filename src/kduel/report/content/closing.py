@@ -74,14 +74,9 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     if metrics:
         delta = 1.0 if results.study.delta is None else results.study.delta
         lines += overview(metrics, delta, width, max(FEWEST_ROWS, room))
-        lines.append([(clip(legend(results), width), "dim")])
+        marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
+        lines.append([(clip(f"{marks}; {evidence(results).bars(results)}", width), "dim")])
     return [*lines, *after][:height]
-
-
-def legend(results: Results) -> str:
-    """Meaning of the table's marks, and how sure it is."""
-    marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
-    return f"{marks}; {evidence(results).bars(results)}"
 
 
 def bounds(results: Results, width: int, height: int) -> list[Line]:

@@ -52,7 +52,11 @@ def overview(
     """At most `most` lines (at least two) of `width` columns. `delta` is the smallest effect of interest in per cent,
     `blocks_left` how many blocks the run may still make; a need beyond it is marked."""
     width = max(NARROWEST, min(width, WIDEST))
-    names = short_names(metrics)
+    count = Counter((metric.benchmark, metric.contender) for metric in metrics)
+    names = [
+        visible(metric.benchmark, 200) if count[metric.benchmark, metric.contender] == 1 else key(metric)
+        for metric in metrics
+    ]
     longest = max((len(name) for name in names), default=6)
     several = len({metric.contender for metric in metrics}) > 1
     needed = blocks_left is not None or any(map(need, metrics))
@@ -104,15 +108,6 @@ def left_out(metrics: Sequence[MetricResult]) -> str:
     """`and 12 more: 3 faster, 2 too small to matter, 7 undecided`, counted as the headline counts."""
     counted = Counter(metric.size or metric.word for metric in metrics)
     return f"and {len(metrics)} more: " + ", ".join(f"{number} {word}" for word, number in counted.most_common())
-
-
-def short_names(metrics: Sequence[MetricResult]) -> list[str]:
-    """The benchmark alone where that distinguishes the metrics, else with the metric's name."""
-    count = Counter((metric.benchmark, metric.contender) for metric in metrics)
-    return [
-        visible(metric.benchmark, 200) if count[metric.benchmark, metric.contender] == 1 else key(metric)
-        for metric in metrics
-    ]
 
 
 def fit_names(names: Sequence[str], width: int) -> list[str]:

@@ -53,19 +53,14 @@ def verdict_lines(
         if both and number == len(comparison.primary):
             yield []
             yield [(f"exploratory: {comparison.exploratory_note}", "italic")]
-        yield name_line(metric, spell)
+        verdict = spell(f"{sign_of(metric)} {metric.word}".strip())
+        small = f"{metric.size}, " if metric.size else ""
+        yield [
+            (verdict.ljust(VERDICT_WIDTH), style(metric)),
+            (spell(key(metric)), "bold"),
+            (spell(f"  {small}{unit_and_side(metric)}"), "dim"),
+        ]
         yield from ([(line, "")] for line in column_lines(row, widths))
-
-
-def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
-    """The verdict and the metric."""
-    verdict = spell(f"{sign_of(metric)} {metric.word}".strip())
-    small = f"{metric.size}, " if metric.size else ""
-    return [
-        (verdict.ljust(VERDICT_WIDTH), style(metric)),
-        (spell(key(metric)), "bold"),
-        (spell(f"  {small}{unit_and_side(metric)}"), "dim"),
-    ]
 
 
 def shows_counts(metrics: Iterable[MetricResult]) -> bool:
