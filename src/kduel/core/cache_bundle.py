@@ -36,8 +36,6 @@ LONGEST_PATH = 1000
 """Characters of a path inside an entry."""
 BOUNDS = TarBounds(members=1_000_000, extended=8 << 10)
 """All that CONTENTS can list, with the longest path."""
-
-
 Members = Iterator[tuple[TarMember, Part]]
 
 

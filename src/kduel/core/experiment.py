@@ -172,16 +172,12 @@ class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 TrialStatus = Literal["ok", "partial", "void"]
 """ok: every step gave its metrics; partial: some did; void: none may be used (panic, hang, failed gate...)."""
-
-
 LEAST_ALPHA = 1e-6
 """Below it the bounds of repeated looks lose their digits, and no run is long enough to pass them."""
 ALPHA_BELOW = 0.5
 """From there on a verdict would be a toss of a coin."""
 LEFT_OUT = "left-out"
 """The code of a trial that was not run, because its contender cannot be measured."""
-
-
 EMULATOR_FAULT = "emulator-fault"
 """The code of a trial that a known fault of the emulator ended."""
 BLOCK_INTERRUPTED = "block-interrupted"

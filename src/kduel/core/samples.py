@@ -16,8 +16,6 @@ LARGEST = 1e150
 """Squares of larger values overflow."""
 SMALLEST = 1e-150
 """Ratios of LARGEST to smaller positive values overflow, and squares of these are 0."""
-
-
 SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 """Units of time."""
 

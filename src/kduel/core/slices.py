@@ -46,8 +46,6 @@ REDUCERS: dict[Reducer, Callable[[Sequence[float], Metric], float]] = {
     "median": lambda values, _: median(values),
     "better-half": mean_of_better_half,
 }
-
-
 KEPT: dict[str, Callable[[Sequence[float]], float]] = {"max": max, "min": min, "count": math.fsum, "total": math.fsum}
 """Extremes and totals stay what they are."""
 

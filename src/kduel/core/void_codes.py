@@ -36,8 +36,6 @@ def read_codes() -> tuple[VoidCode, ...]:
 
 VOID_CODES = read_codes()
 WHOSE = {one.code: one.whose for one in VOID_CODES}
-
-
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""
 

@@ -17,15 +17,8 @@ from kduel.report.content.digest import ContenderSummary, Digest, digest
 LONG = 60
 """More lines than this do not fit a page."""
 
-SPECIAL = {
+SPECIAL = {c: f"\\{c}" for c in "{}$&#%_"} | {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",
@@ -34,8 +27,8 @@ SPECIAL = {
     '"': r"\textquotedbl{}",
     "'": r"\textquotesingle{}",
     "`": r"\textasciigrave{}",
-    "−": r"\(-\)",
     "–": r"\textendash{}",
+    "−": r"\(-\)",
     "±": r"\(\pm\)",
     "·": r"\(\cdot\)",
     "µ": r"\(\mu\)",

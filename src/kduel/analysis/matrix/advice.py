@@ -20,8 +20,6 @@ USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
     "throughput": {"throughput": (), "background-throughput": (), "scheduling": ()},
 }
 """By use: the aspects that matter to it, each with the statistics that count (all, where none is named)."""
-
-
 MANY = 3.0
 """From so large a change on, "5 times" is clearer than "+400 %"."""
 

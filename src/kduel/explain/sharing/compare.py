@@ -28,8 +28,6 @@ KMALLOC = "kmalloc-"
 """How the caches of memory of any kind are called."""
 READS, WRITES, INVALIDATES = "R", "W", "I"
 """Reason why a line moved: it reads what another CPU wrote; it writes what another wrote; it writes what another has read."""
-
-
 UNION = re.compile(r"\|[^,\s.]*(?:\.\.\.)?")
 """All fields of a union but the first."""
 

@@ -22,8 +22,6 @@ from kduel.judge.verdict.voids import Missing, missing_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
 FALSE_ALARMS = 0.002
 """The chance that a check of kind "chance" raises a finding on a run of clean data: it is shared by all its verdicts."""
 

@@ -29,8 +29,6 @@ EXACT_WHOLE = 2.0**53
 TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
 """In these nothing stays exactly the same: where no value varies, the clock's step hides that they do, and the arms
 are not called equal."""
-
-
 RATE_UNITS = frozenset(("fps", "iops", "bps", "kbps", "mbps", "gbps"))
 """Rates over time whose unit does not show it, in lower case."""
 

@@ -13,8 +13,6 @@ from kduel.core.experiment import Scope
 from kduel.core.results import Results, StudyResult
 
 MOST_COVARIATES = 3
-
-
 PRESENT = EDITIONS[EDITION]
 
 

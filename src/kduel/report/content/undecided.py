@@ -12,8 +12,6 @@ from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 
 WORTH_ADDING = 2.0
 """So many times the blocks of the run are a way to a verdict; beyond that something else has to change."""
-
-
 REMEDIES = {
     "": "measure longer in each trial, or in slices spread over it",
     "more-blocks": "it comes from the boots, so that longer trials hardly help; measure more blocks",

@@ -15,14 +15,10 @@ from kduel.report.plots.draw import Scale, line, rectangle, signed_tick, words
 
 FARTHEST = 150.0
 """Per cent: beyond it a change is drawn as an arrow, lest it squeeze all others to the zero line."""
-
-
 LARGE = 100.0
 """Per cent: an axis that goes farther is logarithmic, lest small changes vanish beside a threefold one."""
 FARTHEST_RATIO = 9900.0
 """Per cent, a hundred times as much: the end of a logarithmic axis at most."""
-
-
 INSIDE = 0.96
 """Share of the axis's length up to which a label has room."""
 

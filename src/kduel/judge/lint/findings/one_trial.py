@@ -26,8 +26,6 @@ APART = 6.0
 OFF = 0.25
 """By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
 one that is farther off rests on something else than these values."""
-
-
 LEAST_MOVED = 0.1
 """In per cent of the baseline: a smaller change of the effect is not worth a finding."""
 
