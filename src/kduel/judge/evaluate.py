@@ -176,14 +176,10 @@ def judge_samples(
         study=study,
         machine=lock.machine,
         contenders=[
-            ContenderResult(
-                name=contender.name,
-                kernel=contender.kernel,
+            structs.replace(
+                msgspec.convert(contender, ContenderResult, from_attributes=True),
                 release=kernel.release,
                 sha256=kernel.sha256,
-                cmdline=contender.cmdline,
-                scheduler=contender.scheduler,
-                policy=contender.policy,
                 facts=msgspec.to_builtins(kernel),
             )
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
@@ -244,22 +240,13 @@ def explanations_of(run: RunDir) -> list[dict[str, Any]]:
 
 def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
     found = record.facts.get("console_findings")
-    return TrialResult(
-        id=record.id,
-        block=record.block,
-        position=record.position,
-        contender=record.contender,
-        status=record.status,
-        void=record.void,
+    return structs.replace(
+        msgspec.convert(record, TrialResult, from_attributes=True),
         reason=str(record.void or ""),
         machine=record.member,
         started=record.started or None,
-        seconds=record.seconds,
         directory=directory_of(directory),
-        failed_steps=record.failed_steps,
         findings={str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {},
-        host=record.host,
-        repeats=record.repeats,
     )
 
 

@@ -13,7 +13,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import MachineRecord, Metric
 from kduel.core.results import TrialResult, first_date, stated_date
 from kduel.core.samples import Samples
-from kduel.judge.evaluate import environments_of
+from kduel.judge.evaluate import environments_of, trial_result
 from kduel.judge.verdict.voids import missing_in
 from kduel.machines import machine_kind
 from kduel.store import imported
@@ -176,17 +176,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 else {},
                 void=sum(record.status == "void" for record in own),
                 trials=len(own),
-                outcomes=[
-                    TrialResult(
-                        id=record.id,
-                        block=record.block,
-                        position=record.position,
-                        contender=contender.name,
-                        status=record.status,
-                        void=record.void,
-                    )
-                    for record in own
-                ],
+                outcomes=[trial_result(record, run.directory(record.id)) for record in own],
                 changed=changed,
             )
         )
@@ -198,21 +188,19 @@ def imported_columns(path: Path) -> list[Column]:
     known = imported.environments(path)
     spreads = conditions_of(path, record).spreads
     tables = collect(path)
-    found = []
-    for name in record.contenders:
-        found.append(
-            Column(
-                name=name,
-                run=path,
-                contender=name,
-                when=stated_date(known[name]),
-                imported=True,
-                environments=[to_builtins(known[name])] if known[name] else [],
-                series=series(tables, name, {}),
-                spreads=spreads,
-            )
+    return [
+        Column(
+            name=name,
+            run=path,
+            contender=name,
+            when=stated_date(known[name]),
+            imported=True,
+            environments=[to_builtins(known[name])] if known[name] else [],
+            series=series(tables, name, {}),
+            spreads=spreads,
         )
-    return found
+        for name in record.contenders
+    ]
 
 
 def series(

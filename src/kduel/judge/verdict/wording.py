@@ -65,12 +65,12 @@ def about_machines(result: MetricResult) -> str:
         said.append(
             f"Their effects differ by {spread_text(found.spread, found.spread_low, found.spread_high, unit)}."
         )
-    for one in found.effects:
-        if one.contradicts and one.others is not None:
-            said.append(
-                f"{one.machine} contradicts the others: {estimate_texts(one.effect, one.low, one.high, unit)[0]} there, "
-                f"{change(one.others, unit)} elsewhere."
-            )
+    said += [
+        f"{one.machine} contradicts the others: {estimate_texts(one.effect, one.low, one.high, unit)[0]} there, "
+        f"{change(one.others, unit)} elsewhere."
+        for one in found.effects
+        if one.contradicts and one.others is not None
+    ]
     return " ".join(said)
 
 
