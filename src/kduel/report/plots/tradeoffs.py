@@ -74,14 +74,14 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
         {"field": "x_told", "type": "nominal", "title": across.axis},
         {"field": "y_told", "type": "nominal", "title": up.axis},
     ]
-    drawn = {"color": colour, "tooltip": tip}
+    drawn: Spec = {"color": colour, "tooltip": tip}
     spec = base(theme, PANEL, PANEL, panel_rows(front, across, up))
     spec["layer"] = [
         *(
             {
                 "data": {"values": [{"low": -delta, "high": delta}]},
                 "mark": {"type": "rect", "color": theme.band},
-                "encoding": {**encode(**{axis: "low"}), f"{axis}2": {"field": "high"}},
+                "encoding": encode(**{axis: "low"}) | {f"{axis}2": {"field": "high"}},
             }
             for axis in "xy"
         ),
@@ -97,11 +97,9 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
             {
                 "transform": [{"filter": f"isValid(datum.{axis}_low)"}],
                 "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.7},
-                "encoding": {
-                    **encode(**{"x": "x", "y": "y", axis: f"{axis}_low"}),
-                    f"{axis}2": {"field": f"{axis}_high"},
-                    **drawn,
-                },
+                "encoding": encode(**{"x": "x", "y": "y", axis: f"{axis}_low"})
+                | {f"{axis}2": {"field": f"{axis}_high"}}
+                | drawn,
             }
             for axis in "xy"
         ),

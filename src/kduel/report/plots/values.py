@@ -86,7 +86,12 @@ def value_rows(results: Results, metric: MetricResult) -> list[Row]:
                     "v": value,
                     "s": f"{value:.10g}",
                     "t": trial.id if trial else f"number {block}",
-                    "j": ((index + 1) * 0.6180339887 + arm * 0.37) % 1 * 2 - 1,  # spread evenly, always the same
+                    "j": jitter(index, arm),
                 }
             )
     return rows
+
+
+def jitter(index: int, arm: int) -> float:
+    """Place of a point in its row, -1 to 1: spread evenly, always the same."""
+    return ((index + 1) * 0.6180339887 + arm * 0.37) % 1 * 2 - 1
