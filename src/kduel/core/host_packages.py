@@ -1,4 +1,4 @@
-"""What to type where a program or a Python package is missing, by the host's distribution.
+"""Commands that install a missing program, by the distribution of the host, or a missing Python package.
 
 A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too.
 """

@@ -30,7 +30,7 @@ class MailFormat(Format):
             if comparison.gating:
                 for line in verdict_lines(comparison, said.notes, WIDTH, spell):
                     out += fold_line(line)
-            for heading, _, sentences in comparison.concluded:
+            for heading, _, sentences in comparison.conclusion_lists:
                 out += ["", f"{heading}:", *wrap_items(sentences)]
         if said.notes.notes:
             out += ["", "Findings:"]

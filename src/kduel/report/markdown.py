@@ -80,7 +80,7 @@ def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
             parts.append((f"**{heading}**\n\n" if both else "") + table(comparison, metrics, said))
     if modal := with_modes(comparison):
         parts += [f"**{MODES_HEADING.capitalize()}**", bullets([modes_sentence(metric) for metric in modal])]
-    for heading, _, sentences in comparison.concluded:
+    for heading, _, sentences in comparison.conclusion_lists:
         parts += [f"**{heading}**", bullets(sentences)]
     return parts
 

@@ -202,7 +202,7 @@ def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
 
 def print_conclusions(console: Console, comparison: ContenderSummary, *, several: bool) -> None:
     of = f" of {comparison.subject}" if several else ""
-    for heading, mark, sentences in comparison.concluded:
+    for heading, mark, sentences in comparison.conclusion_lists:
         console.print()
         console.print(f"{heading}{of}", style="bold")
         console.print(bullets([(mark, sentence) for sentence in sentences]))

@@ -77,7 +77,7 @@ class ContenderSummary(Struct, kw_only=True):
         return self.primary or self.exploratory
 
     @property
-    def concluded(self) -> list[tuple[str, str, list[str]]]:
+    def conclusion_lists(self) -> list[tuple[str, str, list[str]]]:
         """Heading, mark and sentences of what can and of what cannot be concluded, without what is empty."""
         every = [("What can be concluded", "+", self.can), ("What cannot be concluded", "-", self.cannot)]
         return [one for one in every if one[-1]]
