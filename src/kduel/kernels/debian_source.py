@@ -28,7 +28,7 @@ class DebianSource(FromSource):
 
     name = "debian-source"
     prefix = "debian-source:"
-    summary = "debian-source:VERSION[,arch=A][,config=C]: built on this host from Debian's linux-source package"
+    summary = "debian-source:VERSION[,arch=A][,config=C][,patch=FILE]: built on this host from Debian's linux-source package"
 
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         if not re.fullmatch(r"\d[\w.+~-]*", place):

@@ -17,7 +17,7 @@ class Git(FromSource):
 
     name = "git"
     prefix = "git:"
-    summary = "git:DIR#REF[,arch=A][,config=C]: built on this host from a commit, a tag or a branch"
+    summary = "git:DIR#REF[,arch=A][,config=C][,patch=FILE]: built on this host from a commit, a tag or a branch"
 
     def check_place(self, place: str) -> None:
         check_tree(*find_commit(place))

@@ -17,7 +17,7 @@ class SourceArchive(FromSource):
 
     name = "source"
     prefix = "source:"
-    summary = "source:FILE.tar.xz[,arch=A][,config=C]: built on this host from a source archive"
+    summary = "source:FILE.tar.xz[,arch=A][,config=C][,patch=FILE]: built on this host from a source archive"
 
     def check_place(self, place: str) -> None:
         check_archive(find_archive(place))

@@ -158,7 +158,10 @@ def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> 
     """Name of a contender where the study gives none; of a path, that many last parts. `recipe`: whether
     the name contains how it is built."""
     kernel, *rest = contender.kernel.split(",")
-    options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
+    given = [
+        word.partition("=")[::2] for word in rest if re.match(r"[a-z]+=", word) and not word.startswith("ccache=")
+    ]
+    options = [Path(value).name if key == "patch" else value for key, value in given]
     if not options and "/" not in contender.kernel:
         kernel = contender.kernel
     if "/" in kernel:

@@ -41,6 +41,8 @@ def test_a_specification_is_read() -> None:
         ("source:x,config=./nothing.config", "cannot be read"),
         ("source:x,config=/dev/null", "no setting"),
         ("source:x,ccache=maybe", "ccache=maybe"),
+        ("source:x,patch=./nothing.patch", "nothing.patch cannot be read"),
+        ("source:x,patch=/dev/null", "is no patch"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(spec: str, told: str) -> None:
@@ -70,6 +72,7 @@ def test_contenders_are_called_by_their_recipe() -> None:
         for kernel in (
             "debian-source:6.1,arch=ppc,config=tinyconfig+guest",
             "source:/tmp/linux-6.1.tar.xz,config=tinyconfig",
+            "debian-source:6.1,config=tinyconfig,ccache=yes,patch=patches/revert-brk.patch",
             "debian:6.12",
             "a.deb,b.deb",
             "/boot/vmlinuz-6.1",
@@ -77,7 +80,8 @@ def test_contenders_are_called_by_their_recipe() -> None:
         )
     ]
     assert names == [
-        "debian-source-6.1 ppc tinyconfig+guest", "linux-6.1.tar.xz tinyconfig", "debian-6.12", "a.deb,b.deb", "vmlinuz-6.1",
+        "debian-source-6.1 ppc tinyconfig+guest", "linux-6.1.tar.xz tinyconfig",
+        "debian-source-6.1 tinyconfig revert-brk.patch", "debian-6.12", "a.deb,b.deb", "vmlinuz-6.1",
         "git-.#c0ffeec0ffee tinyconfig",
     ]  # fmt: skip
 

@@ -23,7 +23,7 @@ from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.compile.ccache import stand_in
 from kduel.kernels.compile.make import Make, StoppedBuild, Unbuildable, clean_environment, run_logged, wants_modules
 from kduel.kernels.compile.recipe import KernelRecipe, configure, fingerprint, read_recipe
-from kduel.kernels.compile.source import SourceTree, provenance_of
+from kduel.kernels.compile.source import SourceTree, patch_tree, provenance_of
 from kduel.kernels.compile.toolchain import compiler_version
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.image import identify
@@ -93,6 +93,8 @@ class FromSource(KernelSource):
         place, recipe = read_recipe(spec)
         with_compiler = compiler_version(recipe.target)
         source = self.source(place.removeprefix(self.prefix), cache=cache, progress=progress, offline=offline)
+        if recipe.patch:
+            source = patch_tree(source, Path(recipe.patch).expanduser(), cache=cache)
         stamp = hashlib.sha256("\0".join((source.identity, fingerprint(recipe), with_compiler)).encode())
         return CompilePlan(spec=spec, source=source, recipe=recipe, compiler=with_compiler, key=stamp.hexdigest())
 

@@ -19,13 +19,14 @@ from kduel.core.errors import HostError, InputError
 from kduel.kernels.compile.make import Make
 from kduel.kernels.compile.toolchain import TARGETS, Target, own_target
 
-KEYS = ("arch", "config", "ccache")
+KEYS = ("arch", "config", "ccache", "patch")
 OPTIONS = re.compile(r"(?P<place>.*?)(?P<options>(?:,[a-z]+=[^,]*)*)", re.DOTALL)
 TARGET_NAME = re.compile(
     r"[A-Za-z0-9][\w.-]*(?:_def|def|tiny|allno|allyes|allmod)config|(?:def|tiny|allno|allyes|allmod)config"
 )
 OPTION = re.compile(r"(?:CONFIG_)?(?P<name>[A-Z0-9][A-Za-z0-9_]*)=(?P<value>.*)")
 SETTING = re.compile(r"^(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)$", re.MULTILINE)
+PATCH = re.compile(rb"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
 RUNNING = "running"
 BARE = ("tinyconfig", "allnoconfig")
 """Base configurations with nothing but what is requested."""
@@ -38,11 +39,12 @@ HELP = (
 
 
 class KernelRecipe(Struct, frozen=True, kw_only=True):
-    """Architecture and configuration of a build."""
+    """Architecture and configuration of a build, and a file with what is changed in the source before."""
 
     arch: str
     config: str = "defconfig"
     ccache: bool = False
+    patch: str = ""
 
     @property
     def target(self) -> Target:
@@ -57,7 +59,8 @@ class KernelRecipe(Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """Text in a specification; whether ccache helps is not part of it, since the kernel is the same."""
         parts = [str(Path(part).expanduser().resolve()) if is_file(part) else part for part in self.parts]
-        return f",arch={self.arch},config={'+'.join(parts)}"
+        patch = f",patch={Path(self.patch).expanduser().resolve()}" if self.patch else ""
+        return f",arch={self.arch},config={'+'.join(parts)}{patch}"
 
 
 def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
@@ -77,7 +80,14 @@ def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
         raise InputError(f"{spec}: there is no arch={arch}", f"KDuel builds for {', '.join(TARGETS)}.")
     if given.get("ccache", "no") not in ("yes", "no"):
         raise InputError(f"{spec}: ccache={given['ccache']}", "Write ccache=yes, or leave it out.")
-    recipe = KernelRecipe(arch=arch, config=given.get("config", "defconfig"), ccache=given.get("ccache") == "yes")
+    recipe = KernelRecipe(
+        arch=arch,
+        config=given.get("config", "defconfig"),
+        ccache=given.get("ccache") == "yes",
+        patch=given.get("patch", ""),
+    )
+    if recipe.patch:
+        read_patch(recipe.patch)
     for number, part in enumerate(recipe.parts):
         read_base(part) if number == 0 else read_addition(part, arch)
     return match["place"], recipe
@@ -133,6 +143,21 @@ def read_file(part: str) -> bytes:
     return text
 
 
+def read_patch(name: str) -> bytes:
+    """A patch. Raises InputError for what is none."""
+    try:
+        data = Path(name).expanduser().read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the patch {name} cannot be read: {error.strerror}", "Check the path after patch=."
+        ) from error
+    if not PATCH.search(data):
+        raise InputError(
+            f"{name} is no patch: no line begins with ---, +++ and @@", "Make one with diff -u or git diff."
+        )
+    return data
+
+
 def running_config() -> bytes:
     """The configuration of the kernel that this host runs. Raises HostError where it is not to be had."""
     import os
@@ -154,6 +179,8 @@ def fingerprint(recipe: KernelRecipe) -> str:
     for number, part in enumerate(recipe.parts):
         found = read_base(part) if number == 0 else read_addition(part, recipe.arch)
         stamp.update(b"\0" + (found.encode() if isinstance(found, str) else found))
+    if recipe.patch:
+        stamp.update(b"\0" + read_patch(recipe.patch))
     return stamp.hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -12,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.core.background_task import repeat_beside
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import InputError, os_errors
+from kduel.core.errors import HostError, InputError, os_errors
 from kduel.core.progress import Task
 
 KIND = "source"
@@ -57,6 +58,39 @@ def unpack_tree(key: str, extract: Callable[[Path], None], *, cache: Cache) -> P
             shutil.rmtree(fresh, ignore_errors=True)
 
     return cache.entry(KIND, key, build) / "linux"
+
+
+def patch_tree(source: SourceTree, patch: Path, *, cache: Cache) -> SourceTree:
+    """The tree with a patch (-p1) applied, of links to the files that it leaves. Raises InputError where it does not fit, HostError."""
+    with os_errors(f"{patch} cannot be read", "Check its permissions."):
+        digest = hashlib.sha256(source.identity.encode() + patch.read_bytes()).hexdigest()
+
+    def build(into: Path) -> None:
+        # patch(1) renames what it has written, so that no file of the original changes.
+        with os_errors("cp and patch cannot be run", "Install patch."):
+            copied = subprocess.run(
+                ["cp", "-al", source.tree, into / "linux"], capture_output=True, text=True, check=False
+            )
+            if copied.returncode:
+                raise HostError(f"{source.tree} cannot be linked: {copied.stderr.strip()[:300]}", "Free some space.")
+            words = ["patch", "-p1", "--batch", "--forward", "--fuzz=0", "--reject-file=-", "--no-backup-if-mismatch"]
+            with patch.open("rb") as stream:
+                done = subprocess.run(
+                    words, stdin=stream, capture_output=True, text=True, check=False, cwd=into / "linux"
+                )
+        if done.returncode:
+            said = [line for line in done.stdout.splitlines() if "FAILED" in line or "can't find" in line]
+            raise InputError(
+                f"{patch} does not fit {source.version}: {(said or [done.stderr.strip() or 'no reason given'])[0][:300]}",
+                "Paths are those of git diff (a/mm/mmap.c). For the other direction, reverse it: interdiff, or patch -R.",
+            )
+
+    return structs.replace(
+        source,
+        tree=cache.entry(KIND, f"patched-{digest[:32]}", build) / "linux",
+        identity=digest,
+        facts=source.facts | {"patch": patch.name, "patch_sha256": hashlib.sha256(patch.read_bytes()).hexdigest()},
+    )
 
 
 def untar(archive: Path | None, into: Path, feed: subprocess.Popen[bytes] | None = None) -> None:
