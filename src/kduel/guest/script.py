@@ -3,7 +3,7 @@
 It is kept with the trial and runs by hand on any Linux: `sh guest.sh OUT`. What it leaves in OUT:
 
     environment/...            raw files about the boot, read by kduel.guest.environment
-    setup/, settle.json        how the setup lines ended; how long settling took
+    setup/, settle.json        how the setup lines ended, the last time; how long settling took
     01-LABEL/                  a step: stdout, stderr, exit.json, and what the step itself wrote
     services/NAME/             how a service started, as of a step; what its server says
     gates/01-LABEL.before|after[.status]
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -54,13 +55,15 @@ def compose(
     *,
     settle: Settle,
     setup: str = "",
+    undo: str | None = None,
     modules: Sequence[str] = (),
     seed: int | None = None,
     recorded: bool = False,
     link: str = "",
 ) -> str:
     """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say), with these kernel modules loaded;
-    if it fails the script ends. `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the
+    if it fails the script ends. With `undo`, shell that takes back what it sets, each step begins with the setup and ends with
+    that, when its turn comes in a shared boot (KDUEL_TURN, KDUEL_DONE: `kduel.run.shared`). `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the
     machine does during each step; `link` are the lines that reach a peer, where the machine has one (kduel.guest.link).
 
     The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made, 4 or 5 where
@@ -78,13 +81,15 @@ def compose(
         out.append(f"load {' '.join(modules)}\n")
     if link:
         out.append(link)
-    if setup.strip():
+    if setup.strip() and undo is None:
         out.append(_call("setup", setup))
     if link:
         out.append("meet_peer\n")
     out.append(f"make_ready {' '.join(directory_of(position, part) for position, part in enumerate(parts))}\n")
     bound = math.ceil(settle.seconds * 100)
     out.append(f"settle {settle.mode} {bound}\n")
+    if undo is not None:
+        out.append(f"undo={shlex.quote(undo or ':')}\n{_call('keep_for_turns', setup)}")
     for position, part in enumerate(parts):
         if not LABEL.fullmatch(part.label):
             raise ValueError(f"a step cannot be called {part.label!r}")
@@ -94,6 +99,8 @@ def compose(
             out.append(_export_service(part.service))
             if position == users[0]:
                 out.append(_start(part.service))
+        if undo is not None:
+            out.append("begin_turn\n")
         if part.before.strip():
             out.append(_call(f"gate before {name}", part.before))
         out.append(_call(f"step {name} {math.ceil(part.timeout)}", part.script))
@@ -101,6 +108,8 @@ def compose(
             out.append(_call(f"gate after {name}", part.after))
         if part.before.strip() or part.after.strip():
             out.append("gate_status=0\n")
+        if undo is not None:
+            out.append("end_turn\n")
         if part.peer:
             out.append("check_peer\n")
         if part.service:

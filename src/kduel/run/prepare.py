@@ -218,7 +218,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     check_unit(study, machine.reboots)
-    blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, len(arms), progress))
+    blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, prepared, len(arms), progress))
     study = structs.replace(study, blocks=structs.replace(blocks, reduce=blocks.reducer))
     if chosen.kind.exact and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
@@ -233,16 +233,16 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
 
 
-def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress) -> Turns:
+def choose_turns(study: Study, machine: Machine, prepared: PreparedSteps, guests: int, progress: Progress) -> Turns:
     """The turns of a run's guests: those of the study, or DEFAULT_MS where the machine can take them, as far as the host has room
     for all guests of a block. Raises InputError where the study asks for turns that the machine cannot take."""
     wanted = study.blocks.turns
+    if study.blocks.unit == "load":
+        return choose_shared_turns(study, machine, prepared, progress)
     length = DEFAULT_MS if wanted is None else wanted
     if length == "off" or (wanted is None and guests < 2):
         return "off"
     reason = machine.why_no_turns(max(length, *(step.turns or 0 for step in study.steps)))
-    if study.blocks.unit == "load":
-        reason = 'contenders share a boot by unit = "load"'
     if reason and wanted is None:
         return "off"
     if reason:
@@ -256,6 +256,33 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     how = f"turns of {length} ms" if length else "turns of whole slices"
     progress.info(f"The {guests} contenders of a block are alive at once and take {how}: one runs at any moment.")
     return length
+
+
+def choose_shared_turns(study: Study, machine: Machine, prepared: PreparedSteps, progress: Progress) -> Turns:
+    """The turns of contenders that share a boot: whole slices in turn, where the study asks for that. Raises InputError where that
+    is not possible."""
+    if study.blocks.turns in (None, "off"):
+        return "off"
+    if study.blocks.turns != 0 or any(step.turns for step in study.steps):
+        raise InputError(
+            'contenders that share a boot (unit = "load") take whole slices in turn: nothing stops one inside a slice',
+            "Write turns = 0 in [blocks], and no turns in [[benchmark]].",
+        )
+    steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
+    serving = next((step.label for step, chosen, given in steps if chosen.service(given)), None)
+    reasons = {
+        f"the machine {study.machine} counts exactly": machine.exact,
+        f"the machine {study.machine} has a peer": bool(machine.link),
+        f"{serving} has a server, which would work in the others' turns": serving is not None,
+    }
+    if reason := next((reason for reason, holds in reasons.items() if holds), None):
+        raise InputError(
+            f"contenders that share a boot cannot take turns: {reason}", 'Write turns = "off" in [blocks].'
+        )
+    progress.info(
+        "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
+    )
+    return 0
 
 
 def has_timings(prepared: PreparedSteps) -> bool:

@@ -1,7 +1,7 @@
 """Scripts of trials, and the gates that a trial must pass before its numbers count.
 
 A boot of one trial runs that trial's script. A boot that several contenders share (the unit "load") runs one script
-after the other, each into a directory of its own.
+after the other, each into a directory of its own; or all, which take turns of a step or slice (guest/shared.sh).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Void
 from kduel.core.host import BOOT, HostStep
 from kduel.core.slices import slice_label
+from kduel.core.turns import draw_rounds
+from kduel.guest import own_file
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.hostinside import step_inside
@@ -86,11 +88,13 @@ class TrialSetup:
         records what the machine does, `link` the lines that reach a peer."""
         setup = self.setups[contender.name]
         parts = [self.make_step(index, setup, piece) for index, piece in self.prepared.in_order(order, seed)]
+        shared = in_shared_turns(self.study)
         draws = any(self.prepared.benchmarks[index].draws for index in order)
         text = compose(
             parts,
             settle=self.study.settle,
             setup=setup.before_all,
+            undo=setup.after_all if shared else None,
             modules=self.modules,
             seed=seed if draws else None,
             recorded=recorded,
@@ -98,7 +102,8 @@ class TrialSetup:
         )
         services = {part.service.name: part.service.timeout for part in parts if part.service}
         seconds = sum(services.values()) + sum(part.timeout for part in parts)
-        return Script(text, self.study.settle.seconds + setup.seconds + seconds + (ALLOWANCE if link else 0.0))
+        settings = setup.seconds * (len(parts) if shared else 1)
+        return Script(text, self.study.settle.seconds + settings + seconds + (ALLOWANCE if link else 0.0))
 
     def make_step(self, index: int, setup: schedulers.SchedulerSetup, piece: int = 0) -> ScriptStep:
         """One step of the script, or a slice of one, as a contender with this setup runs it."""
@@ -121,7 +126,7 @@ class TrialSetup:
 
     def gate(self, trial: Path, contender: str) -> Void | None:
         """Reason for which the trial is void: its scheduler, policy or sysctls."""
-        return self.setups[contender].check(trial)
+        return self.setups[contender].check(trial, anew=in_shared_turns(self.study))
 
 
 def set_aside(trial: Path) -> list[str]:
@@ -158,21 +163,49 @@ def boot_script(
     deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
     if len(scripts) == 1:
         return Script(scripts[0].text, deadline)
-    lines = ["#!/bin/sh", "# Several contenders in one boot, one after the other: sh guest.sh OUT", 'mkdir -p "$1"']
+    shared = in_shared_turns(study)
+    alone = ["#!/bin/sh", "# Several contenders in one boot, one after the other: sh guest.sh OUT", 'mkdir -p "$1"']
+    lines = [own_file("shared.sh").decode()] if shared else alone
     for number, (planned, script) in enumerate(zip(boot, scripts, strict=True), 1):
         mark = f"KDUEL_LOAD_{hashlib.sha256(script.text.encode()).hexdigest()[:12]}"
         lines.append(f"cat >\"$1/load-{number}.sh\" <<'{mark}'\n{script.text}\n{mark}")
-        lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"')
         # What the contender set is put back by the contender's own lines, in a shell that may fail.
-        lines.append(f"(\n{setup.setups[planned.contender].after_all or ':'}\n)")
+        undo = setup.setups[planned.contender].after_all or ":\n"
+        if shared:
+            lines.append(f"cat >\"$turns/undo-{number}\" <<'{mark}'\n{undo}{mark}\nstart {number}")
+        else:
+            lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"\n(\n{undo})')
+    if shared:
+        lines += ["hear"] * len(boot)
+        lines += [f"turn {place + 1}" for place, _ in in_order_of_turns(boot, setup.prepared)] + ["wait"]
     return Script("\n".join([*lines, "exit 0", ""]), deadline)
 
 
+def in_shared_turns(study: Study) -> bool:
+    """True if contenders that share a boot take turns in it."""
+    return study.blocks.in_turns and study.blocks.unit == "load"
+
+
+def in_order_of_turns(boot: Sequence[PlannedTrial], prepared: PreparedSteps) -> list[tuple[int, str]]:
+    """(place in the boot, label of a step or slice) for each turn, in the order of time: all take a slice, in an order drawn anew
+    each time from the block's seed, before the next one begins."""
+    rounds = draw_rounds(len(boot), f"{boot[0].seed}/shared")
+    names = [
+        slice_label(prepared.steps[index].label, piece)
+        for index, piece in prepared.in_order(boot[0].steps, boot[0].seed)
+    ]
+    return [(place, name) for name in names for place in next(rounds)]
+
+
 def split_host_record(
-    boot: Sequence[PlannedTrial], prepared: PreparedSteps, found: Sequence[tuple[str, HostStep]]
+    boot: Sequence[PlannedTrial],
+    prepared: PreparedSteps,
+    found: Sequence[tuple[str, HostStep]],
+    *,
+    shared: bool = False,
 ) -> list[dict[str, HostStep]]:
     """For each trial of a boot what the host did, by step label; by BOOT where it was cut off before its first step.
-    `found` is the boot's record in the order of time.
+    `found` is the boot's record in the order of time; `shared` where its trials took turns.
 
     Where a boot of several trials lacks a record, those that are there cannot be attributed, and none is kept.
     """
@@ -181,10 +214,16 @@ def split_host_record(
         return [dict(found) for _ in boot]
     if len(boot) == 1:
         return [{labels[0][name]: record for name, record in found if name in labels[0]}]
-    if [name for name, _ in found] != [name for names in labels for name in names]:
+    order = [(place, label) for place, names in enumerate(labels) for label in names.values()]
+    order = in_order_of_turns(boot, prepared) if shared else order
+    if [name for name, _ in found] != [
+        next(name for name, label in labels[place].items() if label == wanted) for place, wanted in order
+    ]:
         return [{} for _ in boot]
-    records = iter(found)
-    return [{label: next(records)[1] for label in names.values()} for names in labels]
+    records: list[dict[str, HostStep]] = [{} for _ in boot]
+    for (place, label), (_, record) in zip(order, found, strict=True):
+        records[place][label] = record
+    return records
 
 
 def read_inside_records(

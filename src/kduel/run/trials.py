@@ -27,6 +27,7 @@ from kduel.run.records import Records
 from kduel.run.repeat import Boot, EndedTrial, QuietHostWait, Repeats
 from kduel.run.script import (
     boot_script,
+    in_shared_turns,
     read_inside_records,
     set_aside,
     split_boot,
@@ -114,15 +115,15 @@ class Trials:
 
         Raises NotMeasuredError and HostError where trial after trial is void for the host's or the machine's sake.
         """
-        in_turns = ready.study.blocks.in_turns
-        waiting = self.repeats.order_boots(join_blocks(boots) if in_turns else list(boots))
+        side_by_side = ready.study.blocks.side_by_side
+        waiting = self.repeats.order_boots(join_blocks(boots) if side_by_side else list(boots))
         running: dict[Future[list[EndedTrial]], Boot] = {}
         with pool(ready.machine.parallel) as threads:
             while not is_over():
                 while waiting and len(running) < ready.machine.parallel:
                     if (boot := next_boot(waiting, bool(running))) is None:
                         break
-                    if in_turns:
+                    if side_by_side:
                         for planned in list(boot):
                             if reasons := reasons_not_to_boot([planned]):
                                 boot.remove(planned)
@@ -174,7 +175,8 @@ class Trials:
     def carry_out(self, ready: Ready, boot: Boot, other_work: float | None = None) -> list[EndedTrial]:
         """Carry out one boot, or the boots of a block in turns; gives its trials, staged. `other_work` is the share of the host's
         CPUs that other work took just before."""
-        if not isinstance(turns := ready.study.blocks.turns, int):
+        blocks = ready.study.blocks
+        if not isinstance(turns := blocks.turns, int) or not blocks.side_by_side:
             begun = self.begin(ready, boot, self.repeats.times_made(boot))
             return self.end(ready, boot, begun, ready.machine.boot(begun.trial), other_work)
         block = BlockTurns(len(boot), turn_lengths(boot[0], ready.prepared, turns), str(boot[0].seed))
@@ -231,7 +233,7 @@ class Trials:
             hosts = (
                 read_inside_records(boot, prepared, parts)
                 if inside
-                else split_host_record(boot, prepared, outcome.host)
+                else split_host_record(boot, prepared, outcome.host, shared=in_shared_turns(ready.study))
             )
             seconds = round(time.monotonic() - begun.clock if seconds is None else seconds, 3)
             trials = []

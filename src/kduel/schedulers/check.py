@@ -54,8 +54,9 @@ def parse_snapshot(text: str) -> SchedulerSnapshot:
     return look
 
 
-def check_gates(trial: Path, contender: Contender) -> Void | None:
-    """Reason why a trial is void, if any of its gates failed. `trial` is its directory, with gates/.
+def check_gates(trial: Path, contender: Contender, *, anew: bool = False) -> Void | None:
+    """Reason why a trial is void, if any of its gates failed. `trial` is its directory, with gates/; `anew` is true where the
+    scheduler was started for each step.
 
     Neither the contender's name nor any measured value plays a part.
     """
@@ -75,7 +76,7 @@ def check_gates(trial: Path, contender: Contender) -> Void | None:
     started = next(iter(before.values()))
     for step in before:
         for when, look in (("before", before[step]), ("after", after[step])):
-            name, why = compare_with_first(look, started, contender)
+            name, why = compare_with_first(look, before[step] if anew else started, contender)
             if name:
                 return Void(name, f"{when} {step}: {why}{look.words}")
     return None

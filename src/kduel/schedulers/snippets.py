@@ -59,9 +59,10 @@ class SchedulerSetup(Struct, frozen=True, kw_only=True):
             return f"export KDUEL_POLICY={shlex.quote(self.policy)}\n{script}"
         return f'exec "$KDUEL_PROGRAMS/kpolicy" {shlex.quote(self.policy)} sh -ec {shlex.quote(script)}\n'
 
-    def check(self, trial: Path) -> Void | None:
-        """Reason why the trial is void, if anything of what the contender sets was not in force."""
-        return check_gates(trial, self.contender) if self.before_each else None
+    def check(self, trial: Path, *, anew: bool = False) -> Void | None:
+        """Reason why the trial is void, if anything of what the contender sets was not in force; `anew` where it is set for each
+        step."""
+        return check_gates(trial, self.contender, anew=anew) if self.before_each else None
 
 
 def make_setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> SchedulerSetup:

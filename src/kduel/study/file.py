@@ -67,6 +67,11 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return isinstance(self.turns, int)
 
     @property
+    def side_by_side(self) -> bool:
+        """True if each contender of a block has a guest of its own, and all are alive at once."""
+        return self.in_turns and self.unit == "boot"
+
+    @property
     def reducer(self) -> Reducer:
         """The reducer of the slices, once turns are decided."""
         return self.reduce or ("mean" if self.in_turns else "better-half")

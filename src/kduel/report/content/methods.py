@@ -51,15 +51,21 @@ def design(results: Results) -> str:
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
         f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
-        f"touches all of them alike.{turns(study.turns)} This run has {plural(len(results.blocks), 'block')}."
+        f"touches all of them alike.{turns(study.turns, shared=study.unit == "load")} This run has {plural(len(results.blocks), 'block')}."
         f"{slices(study.slices, study.reduce)}"
     )
 
 
-def turns(taken: Turns | None) -> str:
-    """Sentences on how the contenders of a block shared the host's time; empty where one booted after the other."""
+def turns(taken: Turns | None, *, shared: bool = False) -> str:
+    """Sentences on how the contenders of a block shared the host's time; empty where one came after the other. `shared`: in one
+    boot."""
     if not isinstance(taken, int):
         return ""
+    if shared:
+        return (
+            " The contenders of a block shared a boot and took turns of whole slices, in balanced rounds: each set what is its own "
+            "for a slice and took it back. So changes of the machine's speed hit all of them alike and cancel in the ratio."
+        )
     length = f"turns of {taken} ms, and steps that cannot be held ran" if taken else "turns: each step or slice ran"
     return (
         " The contenders of a block were all alive at once and one of them ran at any moment, the others held with their "
