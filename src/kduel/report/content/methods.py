@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kduel.core.format import plain_number
 from kduel.core.metric_results import MetricResult
-from kduel.core.results import Results
+from kduel.core.results import Results, StudyResult
 from kduel.core.slices import ALL, KEPT, Reducer, chosen_reducer
 from kduel.core.text import plural, visible
-from kduel.core.turns import Turns
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.spending import RHO
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
@@ -51,17 +50,16 @@ def design(results: Results) -> str:
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
         f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
-        f"touches all of them alike.{turns(study.turns, shared=study.unit == "load")} This run has {plural(len(results.blocks), 'block')}."
+        f"touches all of them alike.{turns(study)} This run has {plural(len(results.blocks), 'block')}."
         f"{slices(study.slices, study.reduce)}"
     )
 
 
-def turns(taken: Turns | None, *, shared: bool = False) -> str:
-    """Sentences on how the contenders of a block shared the host's time; empty where one came after the other. `shared`: in one
-    boot."""
-    if not isinstance(taken, int):
+def turns(study: StudyResult) -> str:
+    """Sentences on how the contenders of a block shared the host's time; empty where one came after the other."""
+    if not isinstance(taken := study.turns, int):
         return ""
-    if shared:
+    if study.unit == "load":
         return (
             " The contenders of a block shared a boot and took turns of whole slices, in balanced rounds: each set what is its own "
             "for a slice and took it back. So changes of the machine's speed hit all of them alike and cancel in the ratio."
