@@ -266,7 +266,7 @@ def choose_shared_turns(study: Study, machine: Machine, prepared: PreparedSteps,
     if study.blocks.turns != 0 or any(step.turns for step in study.steps):
         raise InputError(
             'contenders that share a boot (unit = "load") take whole slices in turn: nothing stops one inside a slice',
-            "Write turns = 0 in [blocks], and no turns in [[benchmark]].",
+            "Write turns = 0 in [blocks] and no turns in [[benchmark]], or give --turns off.",
         )
     steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
     serving = next((step.label for step, chosen, given in steps if chosen.service(given)), None)
@@ -277,7 +277,8 @@ def choose_shared_turns(study: Study, machine: Machine, prepared: PreparedSteps,
     }
     if reason := next((reason for reason, holds in reasons.items() if holds), None):
         raise InputError(
-            f"contenders that share a boot cannot take turns: {reason}", 'Write turns = "off" in [blocks].'
+            f"contenders that share a boot cannot take turns: {reason}",
+            'Write turns = "off" in [blocks], or give --turns off.',
         )
     progress.info(
         "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
