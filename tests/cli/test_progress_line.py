@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import structs
 
 from kduel.cli.live import HostLoad
 from kduel.cli.live_trials import INDENT, plain_lines, standing_line, trial_line
+from kduel.cli.terminal import Terminal
 from kduel.core.experiment import Void
 from kduel.core.host import HostStep
 from kduel.core.metric_results import MetricResult
@@ -78,6 +80,16 @@ def test_a_piped_line_has_a_hundred_columns_at_most_and_all_its_words() -> None:
     assert len(said) > 300 and max(map(len, lines)) <= 100 and all(one.startswith(INDENT) for one in lines)
     assert " ".join(" ".join(lines).split()) == " ".join(said.split())
     assert "and 1 more, 1 of them" not in line(*(metric(f"m{n}", decided=True) for n in range(8)))
+
+
+def test_notes_have_a_hundred_columns_at_most_where_nothing_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    """A note on futility had more than 400."""
+    told = "the spread is too large for a verdict; " * 11 + "kept in /a/path/" + "long" * 30
+    Terminal().warn(told)
+    Terminal().info(told)
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(map(len, lines))[-3] <= 100, "but for a word that is longer"
+    assert " ".join(lines) == f"note: {told} {told}"
 
 
 def test_a_void_trial_has_the_line_that_says_what_happened():

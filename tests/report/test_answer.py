@@ -11,12 +11,15 @@ from examples import exact, published, simulated, undecided
 from made_runs import make_run
 from pages import with_exact
 
+from kduel.benchmarks.kbench import PLUGIN, KbenchParameters
 from kduel.benchmarks.support.operations import OPERATIONS
+from kduel.core.experiment import RESOLUTION
 from kduel.core.metric_results import HARNESS, FindingResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
-from kduel.report.content.answer import answer, operation_words
+from kduel.report.content.answer import answer
+from kduel.report.content.closing import closing
 from kduel.report.text import show_closing
 
 
@@ -32,8 +35,44 @@ def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> Non
 
 def test_an_operation_has_words_beside_its_name() -> None:
     results = exact()
-    results.metrics[0].benchmark, results.metrics[0].metric = "switch-8-0k", "instructions"
+    count = results.metrics[0]
+    count.benchmark, count.metric, count.words = "switch-8-0k", "instructions", "a hop in a ring of 8 processes"
     assert "a hop in a ring of 8 processes (switch-8-0k) takes 0.581 % more instructions" in answer(results).text
+
+
+def test_a_timed_operation_has_words_too() -> None:
+    results = simulated()
+    for metric in results.metrics[:3]:
+        metric.words = f"what {metric.benchmark} does"
+    assert "what perf-bench-sched-pipe does (perf-bench-sched-pipe) takes 4.07 % longer" in answer(results).text
+    rate = results.metrics[0]
+    rate.benchmark, rate.verdict, rate.effect_pct, results.metrics[1].verdict = (
+        "stress-ng",
+        "faster",
+        9.0,
+        "undecided",
+    )
+    assert "stress-ng (what sysbench-cpu-2t does) does 9.00 % more" in answer(results).text
+
+
+def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() -> None:
+    results = exact()
+    results.machine.facts[RESOLUTION] = 40_000
+    for metric, (unit, before, after, verdict) in zip(
+        results.metrics,
+        (
+            ("us", 50.0, 4525.0, "slower"),
+            ("us", 50.0, 275.0, "slower"),
+            ("count", 1.0, 2.0, "higher"),
+            ("us", 1.0, 1.0, "equal"),
+        ),
+        strict=True,
+    ):
+        metric.unit, metric.verdict, metric.better = unit, verdict, "none" if unit == "count" else "lower"  # type: ignore[assignment]
+        metric.baseline_mean, metric.mean, metric.effect = before, after, after - before
+    said = answer(results).text
+    assert "getpid takes 91 times as long; context-switch takes 5.5 times as long; 1 more differs" in said
+    assert said.endswith("(in virtual time).")
 
 
 def test_a_name_is_short_only_where_the_change_says_what_is_measured() -> None:
@@ -49,11 +88,10 @@ def test_a_name_is_short_only_where_the_change_says_what_is_measured() -> None:
 
 
 def test_words_of_an_operation_lean_on_no_other() -> None:
-    results = exact()
     for name in OPERATIONS:
-        results.metrics[0].benchmark = name
-        words, code = operation_words(results.metrics[0])
-        assert code.startswith(name) and words and "the same" not in words
+        for mode in ("time", "exact"):
+            for metric in PLUGIN.metrics(KbenchParameters(operation=name, mode=mode)):
+                assert metric.words and "the same" not in metric.words
 
 
 def test_where_nothing_is_decided_it_is_the_headline() -> None:
@@ -100,6 +138,15 @@ def test_every_format_for_readers_begins_with_it(name: str) -> None:
     said = " ".join(text.split())
     first = said.index("With debian-6.12 against debian-6.1, perf-bench-sched-pipe")
     assert first < said.index("sysbench") if "sysbench" in said else True
+
+
+def test_the_last_screen_has_the_answer_of_both_parts_whole(tmp_path: Path) -> None:
+    """Of a run with a counted part the timed one was cut: the sentence that was asked for."""
+    results = with_exact(tmp_path)
+    screen = ["".join(part for part, _ in line) for line in closing(results, "RUN", 100, 22)]
+    assert answer(results).text in " ".join(screen) and len(screen) <= 22
+    assert any(line.startswith("Timed: with debian-6.12") for line in screen)
+    assert screen[-1] == "→ 5 exploratory metrics: kduel report RUN"
 
 
 @pytest.mark.slow

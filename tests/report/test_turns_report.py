@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from examples import simulated
+from msgspec import structs
 
 from kduel.core.results import Results
 from kduel.core.slices import SliceValue
@@ -68,6 +69,18 @@ def test_the_page_shows_both_contenders_and_their_ratio(sliced: bool) -> None:
     # A dot a slice: two contenders above, one ratio below.
     assert drawn.count("h0") == (3 * 24 if sliced else 3 * 6)
     assert told not in words("html", run("off", sliced=sliced))
+
+
+def test_only_what_was_measured_in_slices_has_a_strip() -> None:
+    """The strip of whole trials would repeat the chart of values above it."""
+    told = "Above, each against its own mean"
+    for sliced, count in ((False, 1), (True, 2)):
+        results = run(50)
+        second = structs.replace(results.metrics[0], metric="other")
+        if not sliced:
+            second.slices = {}
+        results.metrics.append(second)
+        assert words("html", results).count(told) == count
 
 
 def test_very_many_slices_are_shown_by_their_trials(monkeypatch: pytest.MonkeyPatch) -> None:

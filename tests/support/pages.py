@@ -14,7 +14,9 @@ from tail_boots import SHAPES, draw_boots
 from kduel.analysis.matrix.shape import tables
 from kduel.core.experiment import Aspect, Bound, Metric
 from kduel.core.host import HostStep
+from kduel.core.results import Difference
 from kduel.core.samples import Samples
+from kduel.core.slices import SliceValue, slice_label
 from kduel.judge.evaluate import judge_path, judge_run
 from kduel.judge.ranking import rankings
 from kduel.judge.tails.results import quantile_of, shift_results, tail_results
@@ -29,6 +31,49 @@ def with_exact(_: Path) -> Results:
     whole.exact = exact()
     for number, trial in enumerate(whole.trials):
         trial.host = {"cpu": HostStep(seconds=2.0, vcpu_run_s=3.0, vcpu_wait_s=number / 10, other_work=0.25)}
+    return whole
+
+
+def in_turns() -> Results:
+    """As large as a whole run of the default suite: two Debian kernels in turns, twenty blocks, after exact counts."""
+    whole, whole.exact = with_tails(simulated(blocks=20, metrics=26), None), exact()
+    whole.study.turns, whole.study.slices = 50, 4
+    counts = whole.exact.metrics
+    whole.exact.metrics = [structs.replace(one, benchmark=f"{one.benchmark}-{n}") for n in range(6) for one in counts]
+    aspects: list[Aspect] = ["throughput", "scheduling", "scheduling", "wakeup-latency"]
+    for metric, aspect in zip(whole.metrics, aspects, strict=False):
+        metric.aspect = aspect
+    for metric in whole.metrics[:3]:
+        metric.slices = {
+            name: [[SliceValue(10.0 + 7 * n, (value or 0) * (0.97 + 0.02 * n)) for n in range(4)] for value in column]
+            for name, column in metric.values.items()
+        }
+        for trial in whole.trials:
+            for number in range(1, 5):
+                record = HostStep(seconds=2.0, vcpu_run_s=3.0, vcpu_wait_s=trial.position % 7 / 10, other_work=0.25)
+                trial.host[slice_label(metric.benchmark, number)] = record
+    ways = [
+        (None, "y"),
+        (None, "m"),
+        ("n", "m"),
+        ("m", None),
+        ("y", None),
+        ("n", "y"),
+        *(("y", f"{n}") for n in range(40)),
+    ]
+    names = [contender.name for contender in whole.contenders]
+    whole.differences = [
+        Difference(
+            group="config",
+            key=f"DRIVER_OR_OPTION_{number}",
+            values=dict(zip(names, ways[number % 6 if number > 40 else number], strict=True)),
+            declared=True,
+        )
+        for number in range(852)
+    ]
+    for captured in whole.environment.values():
+        captured["files"] = {f"/sys/kernel/setting/{number}": f"value {number}" for number in range(40)}
+        captured["cpu"] = {f"fact {number}": f"of the processor, {number}" for number in range(40)}
     return whole
 
 
@@ -90,12 +135,16 @@ def ranked(_: Path) -> Results:
 
 def tailed(_: Path) -> Results:
     """Three kernels whose single measurements were kept, with a bound: one in 1,000 above 150 us at most."""
-    whole = three()
+    return with_tails(three(), Bound(metric="latency", limit="150 us", share=1e-3))
+
+
+def with_tails(whole: Results, bound: Bound | None) -> Results:
+    """The run with single measurements of a latency."""
     names = [contender.name for contender in whole.contenders]
     draw = np.random.default_rng(3)
     boots = {
         name: draw_boots(SHAPES[shape], draw, len(whole.blocks), 2000)
-        for name, shape in zip(names, ("exponential", "Pareto", "two modes"), strict=True)
+        for name, shape in zip(names, ("exponential", "Pareto", "two modes"), strict=False)
     }
     samples = [
         Samples(
@@ -106,13 +155,14 @@ def tailed(_: Path) -> Results:
             distributions=dict(boots),
         )
     ]
-    rule, bound = planned_rule(whole.study), Bound(metric="latency", limit="150 us", share=1e-3)
+    rule = planned_rule(whole.study)
     whole.tails, whole.shifts = tail_results(samples, rule, bound), shift_results(samples, rule)
     return whole
 
 
 KINDS: dict[str, Callable[[Path], Results]] = {
     "default": with_exact,
+    "turns": lambda _: in_turns(),
     "exact": lambda _: exact(),
     "three": lambda _: three(),
     "ranking": ranked,

@@ -22,7 +22,7 @@ from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shorten
 from kduel.store.rundir import INDEX
 
-VERSION = 9
+VERSION = 10
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""

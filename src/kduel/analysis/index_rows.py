@@ -25,7 +25,7 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
         "INSERT INTO run (path, stamp, name, title, machine, started, imported, seed, kduel, delta_pct, alpha, blocks, "
         "trials, void, merged, measured) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            name, stamp, study.name, study.title, results.machine.kind, started, study.imported, study.seed, study.kduel,
+            name, stamp, study.name, study.title, machine_label(results), started, study.imported, study.seed, study.kduel,
             study.delta, study.alpha, len(results.blocks), len(results.trials),
             sum(trial.status == "void" for trial in results.trials), bool(study.parts),
             max(filter(None, measured.values()), default=None),
@@ -50,6 +50,13 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
     )
     connection.executemany("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?)", values(run, results))
     connection.executemany("INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", points(run, results))
+
+
+def machine_label(results: Results) -> str:
+    """The kind of the machine with its place, `ssh rack1`; of several how many they are."""
+    names = {trial.machine for trial in results.trials if trial.machine}
+    place = f"{len(names)} machines" if len(names) > 1 else results.machine.settings.get("place")
+    return f"{results.machine.kind} {place}" if place else results.machine.kind
 
 
 def points(run: int | None, results: Results) -> Iterator[tuple[int | str | float | None, ...]]:

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.operations import GROUP_OF, MODULES, OPERATIONS
+from kduel.benchmarks.support.operations import GROUP_OF, MODULES, OPERATIONS, WORDS
 from kduel.benchmarks.support.parameters import cut_time, label_of
 from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, read_json
 from kduel.core.experiment import Metric
@@ -211,12 +211,14 @@ class Kbench(Benchmark[KbenchParameters]):
         return MODULES.get(parameters.operation, ())
 
     def metrics(self, parameters: KbenchParameters) -> tuple[Metric, ...]:
+        words = WORDS[parameters.operation]
         if parameters.mode == "time":
             return with_aspect(
                 "operation-time",
                 Metric("time", "ns", "lower", "One operation: the median of batches.", "median"),
                 Metric("time-mean", "ns", "lower", "One operation: the mean of batches.", "mean"),
                 Metric("time-min", "ns", "lower", "One operation in the fastest batch.", "min"),
+                words=words,
             )
         counted = partial(Metric, unit="instructions", better="lower")
         group = GROUP_OF.get(parameters.operation, "")
@@ -231,6 +233,7 @@ class Kbench(Benchmark[KbenchParameters]):
             counted("instructions", about="Path length of the usual call.", statistic="median", group=group),
             counted("instructions-mean", about=mean, statistic="mean", group=group),
             *situations,
+            words=words,
         )
 
     def counts_instructions(self, parameters: KbenchParameters) -> bool:

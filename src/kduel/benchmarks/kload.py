@@ -14,6 +14,7 @@ from kduel.benchmarks.support.varied import VariedBenchmark, VariedParameters, o
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
 
+WORDS = {"cpu": "compute", "io": "read and write", "mixed": "compute, read and write", "messages": "send messages"}
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
 WALL = "From the start of all to the end of the last one's work."
 BUSY = "User and system time over wall time; 200 is two CPUs busy."
@@ -142,7 +143,10 @@ class Kload(VariedBenchmark[KloadParameters]):
         return 60.0 + float(parameters.deadline)
 
     def metrics(self, parameters: KloadParameters) -> tuple[Metric, ...]:
-        return over_conditions(self.declared_metrics) if parameters.conditions else self.declared_metrics
+        wall, *rest = self.declared_metrics
+        words = f"the last of {parameters.processes} processes that {WORDS[parameters.kind]}"
+        found = (structs.replace(wall, words=words), *rest)
+        return over_conditions(found) if parameters.conditions else found
 
     def policy_tasks(self, parameters: KloadParameters) -> int | None:
         return int(parameters.processes)

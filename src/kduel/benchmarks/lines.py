@@ -12,7 +12,7 @@ from kduel.benchmarks.kbench import PLUGIN as KBENCH
 from kduel.benchmarks.kbench import KbenchParameters, Operation, check_line, read_lines
 from kduel.benchmarks.request import CLOCK
 from kduel.benchmarks.support.metrics import with_aspect
-from kduel.benchmarks.support.operations import GROUP_OF
+from kduel.benchmarks.support.operations import GROUP_OF, WORDS
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import Natural, read_json
 from kduel.core.experiment import Metric
@@ -81,7 +81,7 @@ class Lines(Benchmark[LinesParameters]):
         group = GROUP_OF.get(parameters.operation, "")
         how = "median over calls; median over conditions"
         kinds = (Metric(name, unit, "lower", about, "median", group=group) for name, (unit, about) in KINDS.items())
-        return with_aspect("path-length", *kinds, derived=how)
+        return with_aspect("path-length", *kinds, derived=how, words=WORDS[parameters.operation])
 
     def counts_instructions(self, parameters: LinesParameters) -> bool:
         return True

@@ -88,7 +88,15 @@ def stressor_metrics(what: str) -> tuple[Metric, ...]:
     """The metrics of a stressor; `what` it does, in words."""
     by_cpu = "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting."
     return (
-        Metric("operations-per-second", "ops/s", "higher", f"By the clock: {what}.", "mean", aspect="scheduling"),
+        Metric(
+            "operations-per-second",
+            "ops/s",
+            "higher",
+            f"By the clock: {what}.",
+            "mean",
+            aspect="scheduling",
+            words=what,
+        ),
         Metric("operations-per-cpu-second", "ops/s", "higher", by_cpu, "mean", aspect="operation-rate"),
     )
 

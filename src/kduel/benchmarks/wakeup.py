@@ -95,12 +95,18 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
     label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs", "messengers": "{}m", "conditions": "{}c"}
 
     def metrics(self, parameters: WakeupParameters) -> tuple[Metric, ...]:
+        beside = f" beside {parameters.hogs} busy tasks" if parameters.hogs else ""
         p999 = Metric("latency-p99.9", "us", "lower", "999 of 1000 requests were begun no later.", "p999")
         own = (
             *with_aspect(
                 "wakeup-latency",
                 Metric(
-                    "latency-p99", "us", "lower", "99 of 100 requests were begun no later after their time.", "p99"
+                    "latency-p99",
+                    "us",
+                    "lower",
+                    "99 of 100 requests were begun no later after their time.",
+                    "p99",
+                    words=f"the slowest of 100 wake-ups{beside}",
                 ),
                 *([p999] if parameters.workers * parameters.requests >= 1000 else ()),
                 Metric("latency-p50", "us", "lower", "Half of the requests were begun no later.", "median"),

@@ -13,7 +13,7 @@ import click
 
 from kduel.core.progress import Progress as ProgressReport
 from kduel.core.progress import Task
-from kduel.core.text import obeys_escapes, printable
+from kduel.core.text import PLAIN_WIDTH, obeys_escapes, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,15 +30,20 @@ def say(text: str, command: str = "") -> None:
     where there is no room it has a line of its own."""
     if not sys.stderr.isatty():
         click.echo(f"{text} {command}".rstrip(), err=True)
-    elif command and len(f"{text} {command}") > shutil.get_terminal_size().columns:
+    elif command and len(f"{text} {command}") > columns():
         click.echo(f"{wrap_words(text)}\n{command}", err=True)
     else:
         click.echo(wrap_words(f"{text} {command}".rstrip()), err=True)
 
 
+def columns() -> int:
+    """Columns of stderr; of a file or a pipe so many that a reader sees a line whole."""
+    return shutil.get_terminal_size().columns if sys.stderr.isatty() else PLAIN_WIDTH
+
+
 def wrap_words(text: str) -> str:
     """Lines that are longer than the terminal's, broken between words, so that a path stays whole."""
-    width = shutil.get_terminal_size().columns
+    width = columns()
     out = []
     for line in text.split("\n"):
         filled, *words = line.split(" ")
@@ -98,13 +103,13 @@ class Terminal(ProgressReport):
         self.print(f"{colour_text('note:', 'yellow')} {printable(text)}")
 
     def print(self, text: str) -> None:
-        """A line above any bar."""
+        """A line above any bar; elsewhere lines of whole words."""
         if self.live is not None:
             from rich.text import Text
 
             self.live.console.print(Text.from_ansi(text), overflow="fold")
         else:
-            say(text)
+            click.echo(wrap_words(text), err=True)
 
     def confirm(self, question: str) -> bool:
         """Ask yes or no, bars out of the way; no where input has ended."""

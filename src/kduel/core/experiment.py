@@ -53,6 +53,8 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     the value itself, perhaps in another unit."""
     aspect: Aspect = ""
     """What it measures. Summaries, trade-offs, advice and lint go by this, never by the metric's name."""
+    words: str = ""
+    """What is done, as a sentence names it: `fork, exit, wait`. Empty where the step's name says it."""
 
 
 class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

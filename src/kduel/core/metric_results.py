@@ -108,6 +108,8 @@ class MetricResult(Struct, kw_only=True):
     statistic: Statistic = "value"
     aspect: Aspect = ""
     """What the metric measures."""
+    words: str = ""
+    """What is done, as a sentence names it; empty where `benchmark` says it."""
     baseline: str
     contender: str
     n: int

@@ -152,8 +152,7 @@ def raw_links(trial: TrialResult, run: str) -> list[tuple[str, str]]:
     base = f"{run}/{quote(path, safe='/')}"
     if not base.startswith("."):
         base = f"./{base}"
-    files = [("all files", f"{base}/"), ("console", f"{base}/console.log"), ("script", f"{base}/guest.sh")]
-    return files if trial.status == "void" else [*files, ("environment", f"{base}/environment.json")]
+    return [("all files", f"{base}/"), ("console", f"{base}/console.log")]
 
 
 MOST_FIRST = 3

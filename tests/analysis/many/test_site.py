@@ -219,6 +219,22 @@ def test_sixty_runs_have_a_strip_that_ends_with_the_latest(tmp_path: Path) -> No
     assert [one.sign for one in strip(both[2:], {})] == ["–"]
 
 
+def test_two_machines_of_one_kind_are_named_by_their_places(tmp_path: Path) -> None:
+    """A later run on another machine does not hide what the first one said."""
+    place = tmp_path / "runs"
+    for day, (machine, change) in enumerate((("rack1", 5), ("rack2", -5)), 1):
+        make_run(place / machine, change, seed=day, day=day, place=machine)
+    called("merge", place / "rack1", place / "rack2", "--out", place / "both")
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    for page, machines in (
+        ("index", ["ssh 2 machines", "ssh rack2", "ssh rack1"]),
+        ("matrix", ["ssh 2 machines", "ssh rack1", "ssh rack2"]),
+    ):
+        text = (tmp_path / f"site/{page}.html").read_text()
+        assert re.findall(r'data-label="machine">([^<]*)<', text) == machines
+    assert "slower +5" in text and "faster −5" in text
+
+
 def test_a_missing_index_is_an_error_with_a_remedy(runs: Path) -> None:
     with pytest.raises(KduelError, match="there is no index"):
         called("query", "--history", runs, "--index")

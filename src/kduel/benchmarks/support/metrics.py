@@ -7,9 +7,11 @@ from msgspec.structs import replace
 from kduel.core.experiment import Aspect, Metric, Statistic
 
 
-def with_aspect(aspect: Aspect, *metrics: Metric, derived: str = "") -> tuple[Metric, ...]:
-    """The metrics with that aspect and, where it is given, that arithmetic."""
-    return tuple(replace(metric, aspect=aspect, derived=derived or metric.derived) for metric in metrics)
+def with_aspect(aspect: Aspect, *metrics: Metric, derived: str = "", words: str = "") -> tuple[Metric, ...]:
+    """The metrics with that aspect and, where they are given, that arithmetic and these words of what is done."""
+    return tuple(
+        replace(one, aspect=aspect, derived=derived or one.derived, words=words or one.words) for one in metrics
+    )
 
 
 def latencies(unit: str, of: str, *percentiles: str) -> tuple[Metric, ...]:

@@ -79,6 +79,13 @@ ABOUT = {
     "switch-8-rseq": "a hop in a ring of 8 processes that have registered rseq",
 }
 """In the program's own order, which is the numbering of regions in the counting plug-in (from 1), and in its words."""
+WORDS = ABOUT | {
+    "shell": "fork, exec of a program by /bin/sh -c, wait",
+    "splice": "4 KiB of a cached file through a pipe to /dev/null",
+    "tmpfs-fsync": "create, fsync and delete a file of 4 KiB of tmpfs",
+    "ext4-fsync": "create, fsync and delete a file of 4 KiB of ext4 on a RAM disk",
+}
+"""The same, where none leans on the words of the operation before."""
 OPERATIONS = tuple(ABOUT)
 ASKED_FOR = OPERATIONS[OPERATIONS.index("access") :]
 """Those that no suite counts, and no published atlas has: they are counted where a study or a command names them."""

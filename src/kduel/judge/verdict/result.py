@@ -107,6 +107,7 @@ def build(
         group=metric.group,
         statistic=metric.statistic,
         aspect=metric.aspect,
+        words=metric.words,
         baseline=table.contenders[0],
         contender=contender,
         n=n,

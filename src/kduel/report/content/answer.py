@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kduel.benchmarks.support.operations import ABOUT
 from kduel.core.format import effect, interval_text, percent, plain_number, relative_pct
 from kduel.core.metric_results import BYTES, COUNTS, MetricResult
 from kduel.core.results import Results
@@ -29,16 +28,11 @@ from kduel.store.rundir import EXACT
 MOST_PAIRS = 3
 """Contenders that are answered one by one."""
 MOST_EFFECTS = 2
+MANIFOLD = 3.0
+"""From here on a time is said to be so many times as long."""
 FEWEST_PLANNED = 5
 """Blocks that `kduel plan` takes."""
 RATES = ("/s", "ops", "Hz")
-IN_FULL = {
-    "shell": "fork, exec of a program by /bin/sh -c, wait",
-    "splice": "4 KiB of a cached file through a pipe to /dev/null",
-    "tmpfs-fsync": "create, fsync and delete a file of 4 KiB of tmpfs",
-    "ext4-fsync": "create, fsync and delete a file of 4 KiB of ext4 on a RAM disk",
-}
-"""Operations whose own words lean on those of the operation before."""
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):
@@ -105,8 +99,9 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     large = sorted((m for m in metrics if shows_difference(m) and not m.below_delta), key=largest_first)
     if not large:
         return headline_of(results, baseline, contender)
-    first = [next(iter([m for m in large if side(m) == kind]), None) for kind in ("worse", "better", "neutral")]
-    chosen = [m for m in first if m is not None][:2]
+    sides = [[m for m in large if side(m) == kind] for kind in ("worse", "better", "neutral")]
+    foremost = [one[0] for one in sides[:2] if one] + [m for one in sides for m in one]
+    chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
     rest = [
         f"{others} more {'differs' if others == 1 else 'differ'}" if (others := len(large) - len(chosen)) else "",
@@ -120,18 +115,20 @@ def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
     """`a hop in a ring of 8 processes (switch-8-0k)`; the code name alone where the operation has no words of its own, and of that the
     benchmark where the change says what is measured and nothing else `among` these is of it."""
     words, name = operation_words(metric)
-    if words:
-        return f"{words} ({name})"
     alone = sum(one.benchmark == metric.benchmark for one in among) == 1
     plain = metric.statistic in ("value", "mean", "median", "total") and "latency" not in metric.aspect
     says = metric.unit in COUNTING or metric.unit in TIME_UNITS or any(word in metric.unit for word in RATES)
-    return visible(metric.benchmark, 200) if alone and plain and says else name
+    if alone and plain and says and not (words and metric.unit in COUNTS):
+        name = visible(metric.benchmark, 200)
+    if not words:
+        return name
+    return f"{name} ({words})" if any(word in metric.unit for word in RATES) else f"{words} ({name})"
 
 
 def operation_words(metric: MetricResult) -> tuple[str, str]:
-    """The operation that a count is of in words, empty where it has none, and the metric's code name."""
-    words = (ABOUT | IN_FULL).get(metric.benchmark, "") if metric.unit in COUNTS else ""
-    return words, operation_name(metric) if words else key(metric)
+    """What is done in words, empty where it has none, and the metric's code name."""
+    name = operation_name(metric) if metric.words and metric.unit in COUNTS else key(metric)
+    return visible(metric.words, 200), name
 
 
 def change_words(metric: MetricResult, size: str = "") -> str:
@@ -142,6 +139,9 @@ def change_words(metric: MetricResult, size: str = "") -> str:
         verb, what = COUNTING[metric.unit]
         return f"{verb} {size} {'more' if up else 'fewer'} {what}"
     if metric.unit in TIME_UNITS:
+        times = 1 + (relative_pct(metric) or 0.0) / 100
+        if times >= MANIFOLD:
+            return f"takes {times:,.{1 if times < 10 else 0}f} times as long"
         return f"takes {size} {'longer' if up else 'less time'}"
     if metric.unit in BYTES:
         return f"is {size} {'larger' if up else 'smaller'}"
@@ -166,7 +166,7 @@ def certainty(results: Results) -> str:
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
     hints = "hints, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
-        return hints if evidence(results).varies else ""
+        return hints if evidence(results).varies else "in virtual time" if results.machine.resolution else ""
     together = " for all of them together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
     return f"{sure}; emulated: not the times of real hardware" if results.machine.timing_warning else sure

@@ -11,7 +11,7 @@ from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.answer import answer
-from kduel.report.content.counted import is_counted, is_sharing, is_touching, next_command
+from kduel.report.content.counted import is_counted, is_sharing, is_touching
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.evidence import evidence
 from kduel.report.content.notes import Note
@@ -36,6 +36,7 @@ LINES_EACH = 2
 """Lines of a finding or a piece of advice."""
 LINES_OF_BOUND = 3
 LINES_OF_ANSWER = 2
+"""Of each part's, on a low screen."""
 CAVEATS = 2
 FEWEST_ROWS = 4
 """Rows of a table, which findings give way to."""
@@ -48,7 +49,8 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     lines: list[Line] = [[(clip(title, width), "dim")]]
     lines += [
         [(line, "bold")]
-        for line in wrap_marked(answer(results, run).text, width, "", max(LINES_OF_ANSWER, height // 6))
+        for part in answer(results, run).parts
+        for line in wrap_marked(part.text, width, "", max(LINES_OF_ANSWER, height // 5))
     ]
     meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
@@ -108,8 +110,9 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
         why, those = next(iter(by_reason(undecided, results).items()))
         which = f", {len(those)} of them as" if len(those) < len(undecided) else ":"
         sentences.append((f"{plural(len(undecided), 'metric')} undecided{which} {why}.", ""))
-    if is_counted(results) and (step := next_command(results, run))[1]:
-        sentences.append(step)
+    found = answer(results, run)
+    if found.command and "undecided" not in found.step.lower():
+        sentences.append((found.step, found.command))
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []

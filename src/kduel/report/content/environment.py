@@ -12,7 +12,9 @@ from kduel.core.results import Difference, Results
 from kduel.core.text import visible
 
 ROWS = 400
-"""So many rows of a group are shown; the raw files have the rest."""
+"""So many rows of the environment are shown; the raw files have the rest."""
+MOST_DIFFERENCES = 1000
+"""Of a group."""
 LONGEST = 300
 LARGEST = 40
 """A table of more entries (a kernel's configuration, the packages of a root image) is only counted."""
@@ -23,7 +25,9 @@ FIRST = ("clocksource", "cmdline", "mitigations", "scheduler", "hardware", "mach
 class DifferenceGroup(Struct, kw_only=True):
     name: str
     declared: bool
-    rows: list[Difference]
+    rows: list[tuple[list[str], dict[str, str | None]]]
+    """What differs in the same way is one row: the keys, and the value of each contender; the rarest first."""
+    count: int
     hidden: int
 
 
@@ -39,10 +43,22 @@ def difference_groups(results: Results) -> list[DifferenceGroup]:
 
     return [
         DifferenceGroup(
-            name=place[1], declared=place[0], rows=found[place][:ROWS], hidden=max(0, len(found[place]) - ROWS)
+            name=place[1],
+            declared=place[0],
+            rows=alike_rows(found[place][:MOST_DIFFERENCES]),
+            count=len(found[place]),
+            hidden=max(0, len(found[place]) - MOST_DIFFERENCES),
         )
         for place in sorted(found, key=rank)
     ]
+
+
+def alike_rows(differences: list[Difference]) -> list[tuple[list[str], dict[str, str | None]]]:
+    """The keys that differ in the same way with their values, the rarest first."""
+    found: dict[str, tuple[list[str], dict[str, str | None]]] = {}
+    for one in differences:
+        found.setdefault(str(sorted(one.values.items())), ([], one.values))[0].append(one.key)
+    return sorted(found.values(), key=lambda row: len(row[0]))
 
 
 def environment_rows(results: Results) -> list[tuple[str, list[str]]]:

@@ -119,8 +119,8 @@ class Charts:
         return None
 
     def further_turns(self, group: MetricGroup) -> Markup:
-        """The turns of a metric that were not shown before."""
-        return Markup() if group is self.apart else self.turns(group)
+        """The turns of a metric in slices that were not shown before: of whole trials the chart of values has them."""
+        return self.turns(group) if group.sliced and group is not self.apart else Markup()
 
     def turns(self, group: MetricGroup) -> Markup:
         """Slices of the contenders of a run in turns, side by side, and their ratios."""

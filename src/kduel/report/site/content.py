@@ -325,7 +325,7 @@ def benchmark(name: str, history: MetricHistory) -> Page:
 
 
 def matrix(index: Path) -> Page:
-    """The latest verdict of each contender in each primary metric, by machine kind."""
+    """The latest verdict of each contender in each primary metric, by machine."""
     latest = rows_of(index, "latest")
     columns = list(dict.fromkeys((row["baseline"], row["contender"]) for row in latest))
     rows: dict[tuple[str, str], dict[tuple[str, str], dict[str, Any]]] = {}
@@ -348,7 +348,7 @@ def matrix(index: Path) -> Page:
         sections=[
             Section(
                 heading="Latest verdicts",
-                sentences=["The run that measured the metric last counts."],
+                sentences=["The run that measured the metric on that machine last counts."],
                 table=table(head, cells),
             )
         ],
