@@ -126,7 +126,7 @@ def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
 
 
 def operation_words(metric: MetricResult) -> tuple[str, str]:
-    """What is done in words, empty where it has none, and the metric's code name."""
+    """Words of what is done, empty where there are none, and the metric's code name."""
     name = operation_name(metric) if metric.words and metric.unit in COUNTS else key(metric)
     return visible(metric.words, 200), name
 
