@@ -174,7 +174,7 @@ def certainty(results: Results) -> str:
 
 def next_step(results: Results, run: str) -> dict[str, str]:
     """A sentence and the command that follows from what was found, or why nothing was; none for an import."""
-    if not evidence(results).paired:
+    if not results.trials:
         return {}
     if find_unfinished(results) and may_continue(results):
         return {"step": "To go on:", "command": f"kduel resume {run}"}
