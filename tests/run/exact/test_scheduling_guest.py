@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 from counting import ready_of, trial_of
 
+from kduel.benchmarks import Raw, benchmark
 from kduel.core.results import Results
 from kduel.guest.environment import read_environment
 from kduel.machines.guests.turns import TURNS
@@ -63,15 +65,23 @@ def test_a_cpu_is_as_fast_alone_as_beside_others(tmp_path: Path) -> None:
 
 
 def test_cpus_have_one_speed_whatever_their_number_is(tmp_path: Path) -> None:
-    """A process of fixed work takes as long on four CPUs with two caches as on two CPUs, whose clock has longer steps."""
-    head, *_ = STUDY.replace("[1, 2]", "1").replace("cpus = 2\n", "").partition("[[contender]]")
+    """A process of fixed work takes as long on four CPUs with two caches as on two CPUs, whose clock has longer steps. In the second
+    block CPUs come online in descending order."""
+    head, *_ = (
+        STUDY.replace("[1, 2]", "1")
+        .replace("cpus = 2\n", 'online = "both"\n')
+        .replace("fixed = 1", "fixed = 2")
+        .partition("[[contender]]")
+    )
     own = '[[contender]]\nkernel = "debian:6.12-cloud"\nmachine = {}\n'
     ready = ready_of(head + own.format("{ cpus = 2 }") + own.format('{ topology = "two-llc" }'))
     machine, durations = exact_machine(ready), []
-    for arm, cpus in zip(ready.arms, (2, 4), strict=True):
-        trial = msgspec.structs.replace(trial_of(ready, tmp_path / str(cpus), deadline=900), arm=arm)
+    for block, (arm, cpus, order) in enumerate(zip(ready.arms, (2, 4), ("1", "321"), strict=True), 1):
+        trial = msgspec.structs.replace(trial_of(ready, tmp_path / str(cpus), deadline=900), arm=arm, block=block)
         outcome = machine.boot_once(trial)
         assert not outcome.void, outcome.message
+        console = (trial.into / "console.log").read_text(errors="replace")
+        assert "".join(re.findall(r"Booting Node \d+ Processor (\d+)", console)) == order
         seen = read_environment(tmp_path / str(cpus) / "environment")
         assert len(json.loads((trial.into / TURNS).read_text())["cpus"]) == seen["cpus"] == cpus
         ((start, end, *_),) = json.loads((trial.into / "01-kload-cpu-1-40000i/stdout").read_text())["each"]["rows"]
@@ -79,6 +89,33 @@ def test_cpus_have_one_speed_whatever_their_number_is(tmp_path: Path) -> None:
     assert seen["topology"]["llc"] == ["0-1", "2-3"] and seen["topology"]["domains"][0] == "0: 2 4"
     assert abs(durations[1] - durations[0]) < 0.1 * durations[0]
     assert machine.facts["resolution_ns"] == 40_000 and "executes one in 4 ns" in machine.facts["clock"]
+
+
+def test_a_workload_given_as_data_is_the_same_in_each_boot(tmp_path: Path) -> None:
+    """A second boot proves it. Half of the two CPUs' time is the load's at least, and no period is lost."""
+    own = """
+use = "tasks"
+time = 1
+speed = 18
+conditions = 1
+[benchmark.tasks.sound]
+steps = ["period 10ms", "run 200us", "lock graph", "wake client", "unlock graph", "wait"]
+[benchmark.tasks.client]
+steps = ["wait", "lock graph", "run 100us", "unlock graph", "wake sound"]
+[benchmark.tasks.jobs]
+count = 3
+steps = ["fork 8ms", "sleep 200us"]
+"""
+    ready = ready_of(f"{STUDY.partition('use =')[0]}{own}[[contender]]{STUDY.partition('[[contender]]')[2]}")
+    outcome = exact_machine(ready).boot(trial_of(ready, tmp_path / "trial", deadline=900))
+    assert not outcome.void, outcome.message
+    assert "bit for bit" in outcome.facts["proof"]
+    (step,) = ready.study.steps
+    chosen = benchmark("tasks")
+    values = chosen.parse(Raw.read(tmp_path / "trial" / f"01-{step.label}"), chosen.read_parameters(step.parameters))
+    # 18 points in a microsecond of each of two CPUs.
+    assert 18 < values["jobs-rate"] < 36 and values["sound-latency-max"] < 1e6
+    assert values["migrations"] > 0 and values["involuntary_switches"] > 0
 
 
 def test_the_tasks_that_a_slow_wake_up_waited_for_are_named() -> None:

@@ -12,6 +12,7 @@
  * far, again and again, and sleeps while all are at work. Then a request's planned time is that of its post.
  */
 #define _GNU_SOURCE
+#include "distribution.h"
 #include "policy.h"
 #include "work.h"
 
@@ -22,13 +23,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-
-/* Known to QEMU's plug-in `turns` alone: there the clock is read next. */
-#if defined __x86_64__ || defined __i386__
-#define MARK_CLOCK() __asm__ volatile("xchg %%di, %%di" ::: "memory")
-#else
-#define MARK_CLOCK() (void)0
-#endif
 
 enum { MOST_WORKERS = 4096, MOST_REQUESTS = 4000000, GRACE_S = 20, HOG_CHUNK = 10000, SLOWEST = 5 };
 
@@ -124,43 +118,6 @@ static uint64_t all_chunks(void) {
     return sum;
 }
 
-static int by_size(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Percentile by nearest rank; there is none where fewer than one sample would lie above it. */
-static void put_percentile(const char *name, const int64_t *sorted, long long count, double share) {
-    if (!count || (double)count * (1 - share) < 1 - 1e-9) printf(",\"%s\":null", name);
-    else {
-        long long rank = (long long)(share * (double)count - 1e-9);
-        printf(",\"%s\":%lld", name, (long long)sorted[rank < count ? rank : count - 1]);
-    }
-}
-
-/* The lower end of a value's bucket: 32 buckets to each doubling, so 3 % wide at most. */
-static int64_t bucket(int64_t value) {
-    int shift = 0;
-    while (value >> shift >= 64) shift++;
-    return value >> shift << shift;
-}
-
-static void put_distribution(const char *name, int64_t *samples, long long count) {
-    qsort(samples, (size_t)count, sizeof *samples, by_size);
-    printf(",\n \"%s_ns\":{\"n\":%lld", name, count);
-    if (count) printf(",\"min\":%lld,\"max\":%lld", (long long)samples[0], (long long)samples[count - 1]);
-    put_percentile("p50", samples, count, .5);
-    put_percentile("p99", samples, count, .99);
-    put_percentile("p999", samples, count, .999);
-    printf(",\"histogram\":[");
-    for (long long i = 0, from = 0; i < count; i++)
-        if (i + 1 == count || bucket(samples[i + 1]) != bucket(samples[i])) {
-            printf("%s[%lld,%lld]", from ? "," : "", (long long)bucket(samples[i]), i + 1 - from);
-            from = i + 1;
-        }
-    printf("]}");
-}
-
 static void usage_error(void) {
     fputs("usage: kwake [--workers N] [--rate R] [--requests N] [--work POINTS] [--hogs N] [--messengers N] [--policy POLICY]\n"
           "  --rate      requests a second to each worker   --requests  to each worker\n"
@@ -194,15 +151,6 @@ static void read_options(int count, char **words) {
     }
     if (optind != count || want.workers * want.requests > MOST_REQUESTS || want.messengers > want.workers) usage_error();
     if (policy_parse(want.policy_text, &want.policy)) usage_error();
-}
-
-static void *shared_memory(size_t size) {
-    void *got = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (got == MAP_FAILED) {
-        fprintf(stderr, "kwake: no memory: %s\n", strerror(errno));
-        exit(1);
-    }
-    return got;
 }
 
 static pid_t fork_or_end(const char *role, long long number) {
@@ -330,12 +278,12 @@ static void put_slowest(int64_t clock) {
 
 int main(int count, char **words) {
     read_options(count, words);
-    workers = shared_memory((size_t)want.workers * sizeof *workers);
-    requests = shared_memory((size_t)(want.workers * want.requests) * sizeof *requests);
-    hog_chunks = shared_memory((size_t)want.hogs * sizeof *hog_chunks);
-    hogs = shared_memory((size_t)want.hogs * sizeof *hogs);
-    hogs_may_run = shared_memory(sizeof *hogs_may_run);
-    answers = shared_memory((size_t)want.messengers * sizeof *answers);
+    workers = shared_memory("kwake", (size_t)want.workers * sizeof *workers);
+    requests = shared_memory("kwake", (size_t)(want.workers * want.requests) * sizeof *requests);
+    hog_chunks = shared_memory("kwake", (size_t)want.hogs * sizeof *hog_chunks);
+    hogs = shared_memory("kwake", (size_t)want.hogs * sizeof *hogs);
+    hogs_may_run = shared_memory("kwake", sizeof *hogs_may_run);
+    answers = shared_memory("kwake", (size_t)want.messengers * sizeof *answers);
     long long all = want.workers * want.requests;
     int64_t *samples = malloc((size_t)all * sizeof *samples);
     if (!samples) return 1;

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.benchmarks.support.varied import read_conditions
+from kduel.benchmarks.tasks import PLUGIN as TASKS
+from kduel.benchmarks.tasks import read_ktasks
 from kduel.benchmarks.wakeup import PLUGIN as WAKEUP
-from kduel.benchmarks.wakeup import WakeupParameters, read_kwake
+from kduel.benchmarks.wakeup import read_kwake
 from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import Step
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.core.text import did_you_mean
@@ -25,16 +29,18 @@ from kduel.run.prepare import Ready
 from kduel.store.collect import step_directory
 
 SWITCHES = "@SWITCHES@"
+READERS: dict[str, Callable[..., Any]] = {WAKEUP.name: read_kwake, TASKS.name: read_ktasks}
+"""Readers of the output of each benchmark that tells its slowest wake-ups."""
 BTF_BEGINS = re.compile(rb"\x9f\xeb\x01\x00\x18\x00\x00\x00")
 
 
 def wakeup_step(ready: Ready, wanted: str) -> int:
     """The step that a user means. Raises InputError."""
-    known = [step.label for step in ready.study.steps if step.benchmark == WAKEUP.name]
+    known = [step.label for step in ready.study.steps if step.benchmark in READERS]
     if not known:
         raise InputError(
             "on CPUs with scheduling = true only wake-ups can be explained, and no step of the study has any",
-            f"Run the kernels with --benchmark {WAKEUP.name}.",
+            f"Run the kernels with --benchmark {' or '.join(READERS)}.",
         )
     if wanted not in known:
         raise InputError(
@@ -75,9 +81,8 @@ def find_slowest(machine: IcountMachine, chosen: Subject, name: str, index: int)
             raise NotMeasuredError(f"the wake-ups of {name} could not be watched: {outcome.void}: {outcome.message}")
         cpus, shift = machine.settings_of(arm).cpus, machine.shift_of(arm)
         resolution = turns.resolution(cpus, machine.icount.quantum) << shift
-        parameters = WAKEUP.read_parameters(step.parameters)
         try:
-            told = told_by(Raw.read(step_directory(trial.into, index, step.label)), parameters)
+            told = told_by(Raw.read(step_directory(trial.into, index, step.label)), step)
             waits = find_waits(Switches(kept.read_text(errors="replace"), shift), told, resolution)
         except (ParseError, BrokenSwitchesError) as error:
             raise NotMeasuredError(f"the wake-ups of {name} cannot be told: {error}") from error
@@ -91,14 +96,15 @@ def find_slowest(machine: IcountMachine, chosen: Subject, name: str, index: int)
     )
 
 
-def told_by(raw: Raw, parameters: WakeupParameters) -> Sequence[Told]:
-    """The slowest wake-ups as kwake printed them. Raises ParseError."""
+def told_by(raw: Raw, step: Step) -> Sequence[Told]:
+    """The slowest wake-ups as the step's program printed them. Raises ParseError."""
+    parameters = benchmark(step.benchmark).read_parameters(step.parameters)
     if raw.exit_status:
         raise ParseError(f"it ended with status {raw.exit_status}: {raw.stderr.strip()[:300]}")
     parts = [("", raw.stdout)]
     if parameters.conditions:
         parts = [(str(condition), text) for condition, text, _ in read_conditions(raw.stdout, parameters.conditions)]
-    printed = [(name, read_kwake(text, parameters)) for name, text in parts]
+    printed = [(name, READERS[step.benchmark](text, parameters)) for name, text in parts]
     return [(name, out.clock, out.slowest) for name, out in printed]
 
 
