@@ -162,3 +162,21 @@ def test_a_list_of_loads_is_a_matrix_for_every_benchmark(use: str) -> None:
     found = study(f'{HEAD}{pair}[[benchmark]]\nuse = "{use}"\nload = ["idle", "hackbench"]\n')
     loads = [step.load or step.parameters.get("load", "idle") for step in found.steps]
     assert loads == ["idle", "hackbench"] and len({step.label for step in found.steps}) == 2
+
+
+FORTY = "".join(factor(f"f{n}", f'{{ a = {{}}, b = {{ cmdline = "b{n}" }} }}') for n in range(40))
+MANY = ", ".join(map(str, range(1, 400)))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (FORTY, "cells are allowed"),
+        (f"{FORTY}[design]\nfraction = {2**40}\n", "2,199,023,255,552 combinations"),
+        (f'[[benchmark]]\nuse = "hackbench"\ngroups = [{MANY}]\nloops = [{MANY}]\nfds = [{MANY}]\n', "63,521,199 combinations"),
+    ],
+)  # fmt: skip
+def test_combinations_are_counted_before_they_are_made(more: str, why: str) -> None:
+    """Else a short file takes all memory."""
+    with pytest.raises(InputError, match=why):
+        study(HEAD + '[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n' + JOB + COMMAND + more)

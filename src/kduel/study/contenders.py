@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import typing
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -243,12 +245,27 @@ def real_path(name: str) -> str:
         return name
 
 
+MOST_COMBINATIONS = 1 << 16
+"""Far more than anybody would boot, and few enough to be counted out."""
+
+
+def combine(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Every combination of one of each. Raises InputError for too many, before the first."""
+    if (count := math.prod(map(len, choices))) > MOST_COMBINATIONS:
+        raise InputError(
+            f"lists make {count_text(count)} combinations ({MOST_COMBINATIONS:,} are allowed)", "Leave out values."
+        )
+    return itertools.product(*choices)
+
+
+def count_text(count: int) -> str:
+    """A number in words; Python writes none of more than 4,300 digits."""
+    return f"{count:,}" if count < 1 << 64 else "more than 2^64"
+
+
 def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:
-    """The table once for every combination of what its `keys` list."""
+    """The table once for every combination of what its `keys` list. Raises InputError for too many."""
     spread = [key for key in keys if isinstance(table.get(key), list)]
     if not spread:
         return [table]
-    return [
-        {**table, **dict(zip(spread, chosen, strict=True))}
-        for chosen in itertools.product(*(table[key] for key in spread))
-    ]
+    return [{**table, **dict(zip(spread, chosen, strict=True))} for chosen in combine([table[key] for key in spread])]

@@ -18,7 +18,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Design, Factor, StepCell
 from kduel.core.text import did_you_mean, plural
 from kduel.core.validation import validation_message
-from kduel.study.contenders import check_printable, read_contenders, short_name
+from kduel.study.contenders import check_printable, combine, count_text, read_contenders, short_name
 
 MOST_CELLS = 64
 """Contenders of a block: every one is a boot."""
@@ -116,8 +116,8 @@ def cross(
         subject = Factor(name=SUBJECT, levels=[base["name"] for base in bases])
         boots.insert(0, ReadFactor(subject, {base["name"]: base for base in bases}, False))
         bases = [{}]
-    cells = list(itertools.product(*(one.factor.levels for one in boots)))
-    check_size(len(cells) // max(design.fraction, 1), boots, origin, blocks)
+    check_size(math.prod(len(one.factor.levels) for one in boots) // max(design.fraction, 1), boots, origin, blocks)
+    cells = list(combine([one.factor.levels for one in boots]))
     chosen = [cells[place] for place in kept_cells([len(one.factor.levels) for one in boots], design, origin)]
     base = {key: value for key, value in (bases[0] if bases else {}).items() if key != "name"}
     merged = [merge(base, cell, boots, origin) for cell in chosen]
@@ -239,7 +239,7 @@ def check_size(cells: int, factors: Sequence[ReadFactor], origin: str, blocks: i
     two = sum(len(one.factor.levels) == 2 for one in factors)
     fraction = 2 ** min(math.ceil(math.log2(cells / HANDY_CELLS)), max(two - 3, 0))
     raise InputError(
-        f"{origin}: the factors make {cells:,} cells; {blocks} blocks of them are {cells * blocks:,} trials "
+        f"{origin}: the factors make {count_text(cells)} cells; {blocks} blocks of them are {count_text(cells * blocks)} trials "
         f"({MOST_CELLS} cells are allowed)",
         f"Leave out factors or levels{f', or add [design] fraction = {fraction}' if fraction > 1 else ''}.",
     )
@@ -306,7 +306,7 @@ def cross_steps(table: dict[str, Any], factors: Iterable[ReadFactor]) -> list[St
     known = parameters_of(table)
     own = [one for one in factors if one.of_steps and all(set(c) <= set(known) for c in one.changes.values())]
     found = []
-    for cell in itertools.product(*(one.factor.levels for one in own)):
+    for cell in combine([one.factor.levels for one in own]):
         changes: dict[str, Any] = {}
         for level, one in zip(cell, own, strict=True):
             changes |= one.changes[level]
