@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from kduel.analysis.campaigns.claims import Claim, JudgedClaim, judge_claims, read_claims
+from kduel.analysis.campaigns.claims import Claim, JudgedClaim, agrees, judge_claims, read_claims
 from kduel.analysis.campaigns.columns import Column, columns
 from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.cli.diff import command
@@ -266,3 +266,17 @@ def test_the_claims_are_in_the_words_of_the_study_and_name_its_columns() -> None
     claims = tomllib.loads((PUBLISHED / "desktop-claims.toml").read_text())["claim"]
     known = {STOCK, CUSTOM, DOCKED, CLEANED, BPFLAND, LAVD}
     assert {claim[key] for claim in claims for key in ("before", "after", "best") if key in claim} <= known
+
+
+@pytest.mark.parametrize(
+    "printed", ["nan", "-inf..inf", "1e999", "0..1e9999", "1..2..3", "..", "1_0", "３", "9" * 5000]
+)
+def test_a_printed_change_that_is_no_number_supports_no_claim(printed: str) -> None:
+    with pytest.raises(InputError, match="printed change is") as caught:
+        agrees(1.0, printed)
+    assert len(caught.value.message) < 200
+
+
+def test_a_printed_change_is_checked_to_its_digits() -> None:
+    assert agrees(1.44, "1.4") and not agrees(1.46, "1.4") and agrees(1.46, "+1")
+    assert agrees(-12.6, "-20..-12") and not agrees(-11.4, "-20..-12")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
@@ -22,6 +23,8 @@ Standing = Literal["supported", "not supported", "contradicted", "not testable"]
 Side = Literal["", "higher", "lower"]
 DIFFER = ("faster", "slower", "more", "fewer")
 ALPHA = 0.05
+PER_CENT = r"[-+]?\d{1,12}(?:\.\d{1,12})?"
+PRINTED = re.compile(rf"{PER_CENT}(?:\.\.{PER_CENT})?", re.ASCII)
 FEWEST = 3
 """Values of each column below which their spread is not compared."""
 
@@ -172,12 +175,12 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
 def agrees(value: float, printed: str) -> bool:
     """True if a printed figure is the value, rounded to the digits that it has, or a printed range holds it. Raises InputError for
     no number."""
-    try:
-        numbers = [float(one) for one in printed.split("..")]
-    except ValueError as error:
+    if not PRINTED.fullmatch(printed):
         raise InputError(
-            f"a claim's printed change is {printed!r}", 'Write the per cent: printed = "-12.4", or a range: "30..40".'
-        ) from error
+            f"a claim's printed change is {printed[:80]!r}",
+            'Write the per cent: printed = "-12.4", or a range: "30..40".',
+        )
+    numbers = [float(one) for one in printed.split("..")]
     places = len(printed.split("..")[-1].partition(".")[2])
     room = 0.5 * 0.1**places * (1 + 1e-9)
     return min(numbers) - room <= value <= max(numbers) + room
