@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -107,11 +109,15 @@ def test_every_claim_has_what_its_data_support(found: list[Column]) -> None:
     assert "cannot be decided" not in schedulers and "maximum" in schedulers
 
 
-def judge_study(name: str, tmp_path: Path) -> dict[str, JudgedClaim]:
+@cache
+def judge_study(name: str) -> dict[str, JudgedClaim]:
+    """The claims about a study by their words; its import takes seconds."""
     known = PUBLISHED / f"{name}.toml"
-    bring_in([Source(PUBLISHED / f"{name}.csv")], tmp_path / name, conditions=known if known.exists() else None)
     claims = read_claims(PUBLISHED / f"{name}-claims.toml")
-    judged = judge_claims(claims, columns([str(tmp_path / name)]))
+    with TemporaryDirectory() as place:
+        run = Path(place) / name
+        bring_in([Source(PUBLISHED / f"{name}.csv")], run, conditions=known if known.exists() else None)
+        judged = judge_claims(claims, columns([str(run)]))
     assert [one.claim for one in judged] == claims
     return {one.claim.says: one for one in judged}
 
@@ -121,8 +127,8 @@ def standings(judged: dict[str, JudgedClaim], *parts: str) -> list[str]:
     return [one.standing for says, one in judged.items() if any(part in says for part in parts)]
 
 
-def test_the_claims_about_two_generations(tmp_path: Path) -> None:
-    judged = judge_study("generations", tmp_path)
+def test_the_claims_about_two_generations() -> None:
+    judged = judge_study("generations")
     assert standings(judged, "raw CPU throughput") == ["supported"] * 2
     assert standings(judged, "22.5%") == ["supported"]
     assert (
@@ -135,8 +141,8 @@ def test_the_claims_about_two_generations(tmp_path: Path) -> None:
     assert sum(one.standing == "not testable" for one in judged.values()) == 5
 
 
-def test_the_claims_about_footprint(tmp_path: Path) -> None:
-    judged = judge_study("footprint", tmp_path)
+def test_the_claims_about_footprint() -> None:
+    judged = judge_study("footprint")
     assert not standings(judged, "").count("supported"), "everything was measured once"
     image = "the 2.6 compressed kernel image is 30...40% bigger"
     assert standings(judged, image) == ["contradicted"] * 2
@@ -145,8 +151,8 @@ def test_the_claims_about_footprint(tmp_path: Path) -> None:
     assert sum("recomputes" in " ".join(one.reasons) for one in judged.values()) >= 18
 
 
-def test_the_claims_about_policies(tmp_path: Path) -> None:
-    judged = judge_study("policies", tmp_path)
+def test_the_claims_about_policies() -> None:
+    judged = judge_study("policies")
     assert standings(judged, "about 40% quicker") == ["contradicted"] * 4
     assert standings(judged, "about 25% quicker than RR (large)") == ["supported"]
     assert standings(judged, "massive amounts") == ["supported"]
@@ -157,8 +163,8 @@ def test_the_claims_about_policies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["generations", "footprint", "policies", "desktop"])
 @pytest.mark.parametrize("page", ["studies/published/README.md", "docs/studies/README.md"])
-def test_the_pages_count_the_standings(name: str, page: str, tmp_path: Path) -> None:
-    found = [one.standing for one in judge_study(name, tmp_path).values()]
+def test_the_pages_count_the_standings(name: str, page: str) -> None:
+    found = [one.standing for one in judge_study(name).values()]
     counts = [len(found), *map(found.count, ("supported", "not supported", "contradicted", "not testable"))]
     assert f"| {name} | {' | '.join(map(str, counts))} |" in (PUBLISHED.parents[1] / page).read_text("utf-8")
 
