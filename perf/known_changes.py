@@ -3,7 +3,7 @@
     python perf/known_changes.py [--write] [--twice] [--names] [--conditions K] [--only TEXT]...
 
 Counts what studies/known-changes.toml lists between Debian's cloud kernels: one boot of each kernel for all operations, with
-the functions. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
+the functions. Rows with a patch are of one change alone: Debian's source is built with it and without it, which takes minutes once. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
 two boots a row at least. --twice boots each kernel a second time, past the cache, and compares byte by byte. --only takes rows whose title
 contains TEXT. --write replaces the tables in docs/evidence/known-changes.md. What is in the cache takes seconds.
 """
@@ -59,6 +59,11 @@ from kduel.study.load import assemble
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "studies/known-changes.toml"
+PATCHES = ROOT / "studies/known-changes"
+REVERTED = "-reverted.patch"
+"""End of the name of a patch that takes a change back."""
+BUILT = "debian-source:6.12,config=tinyconfig+guest,ccache=yes"
+"""Side of a single change that takes no patch."""
 ATLAS = ROOT / "docs/atlas.json.xz"
 DOCUMENT = ROOT / "docs/evidence/known-changes.md"
 SEED = 1
@@ -90,10 +95,14 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     control: bool = False
     place: list[str] = field(default_factory=list)
     note: str = ""
+    patch: str = ""
 
     @property
     def kernels(self) -> tuple[str, str]:
         """Names of both kernels, as `kduel run` takes them."""
+        if self.patch:
+            patched = f"{BUILT},patch={PATCHES / self.patch}"
+            return (patched, BUILT) if self.patch.endswith(REVERTED) else (BUILT, patched)
         older, newer = self.bracket
         return kernel_of(older), kernel_of(newer)
 
@@ -204,9 +213,11 @@ def counted_lines(change: Change, found: SharingExplanation) -> Counted:
         places[told] = any(row.change in kinds for row in rows)
     rest = [f"`{row.name}` {row.times[0]:.2g} > {row.times[-1]:.2g}" for row in found.rows if row.change != "kept"]
     means = " > ".join(f"{kernel.mean:.2f}" for kernel in found.kernels)
+    accesses = " > ".join(f"{kernel.accesses:g}" for kernel in found.kernels)
+    locked = " > ".join(f"{kernel.locked:g}" for kernel in found.kernels)
     word = "fewer" if after < before else "more" if after > before else "same"
     return Counted(
-        figures=f"{before:g} > {after:g} lines (mean {means})",
+        figures=f"{before:g} > {after:g} lines (mean {means}), accesses {accesses}, locked {locked}",
         word=word,
         places=places,
         rest=", ".join(rest[:LARGEST]),
@@ -310,6 +321,15 @@ def name_shared(change: Change, cache: Cache) -> Counted:
     return counted_lines(change, explain_sharing(chosen, names, change.operation, cache=cache, progress=Progress()))
 
 
+def count_single(change: Change, cache: Cache) -> Counted:
+    """A row of one change alone: a source with it and without it, both built here."""
+    ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
+    names = ready.study.names
+    both = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress())
+    before, after = (medians(arm, 0, change.operation) for arm in both)
+    return counted_operation(change, explain(both, 0, change.operation), before, after)
+
+
 def count_touched(change: Change, cache: Cache) -> Counted:
     """A row of lines that an operation touches, by the functions that touch them first."""
     ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
@@ -331,6 +351,8 @@ def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) ->
     for number, change in enumerate(changes):
         if change.way == "touched" and given.names:
             found[number] = count_touched(change, cache)
+        elif change.patch:
+            found[number] = count_single(change, cache)
         elif change.way == "shared":
             found[number] = name_shared(change, cache) if given.names else published_lines(change, atlas)
         if number in found:
@@ -358,7 +380,8 @@ def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, li
             f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items()
         )
         sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
-        operation = f"{change.operation}, {' > '.join(change.bracket)}"
+        bracket = "6.12 built without and with it" if change.patch else " > ".join(change.bracket)
+        operation = f"{change.operation}, {bracket}"
         rows.append((head, change.release, sign, operation, f"{one.figures}, {one.word}", places, one.rest, result))
     told = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
     notes = [line for one in told for line in wrap(one, 120, subsequent_indent="  ", break_on_hyphens=False)]

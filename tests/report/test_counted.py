@@ -348,6 +348,22 @@ def test_the_mean_is_shown_where_rare_calls_make_another_difference_and_never_as
     assert of_pipe("-mean", 13_000, 10_900, counted=counted) == [], "it is the same in the mean"
 
 
+@pytest.mark.parametrize(("lines", "shown"), [("equal", True), ("more", False)])
+def test_as_many_shared_lines_that_are_used_more_often_are_shown(lines: Verdict, shown: bool) -> None:
+    found = results()
+    usual = metric("dup", "files", lines, [(2, 2 if lines == "equal" else 3)])
+    weight = metric("dup", "", "more", [(4, 6)], role="exploratory")
+    found.metrics = [
+        structs.replace(usual, metric="lines", unit="lines"),
+        structs.replace(weight, metric="lines-locked", unit="lines-locked"),
+    ]
+    text = render_text(found, width=80, colour=False)
+    assert ("as many shared lines, used more or less often\n more    dup, locked" in text) == shown
+    found.metrics[1].role = "primary"
+    told = headlines(structs.replace(found, metrics=found.metrics[1:]))[0].text
+    assert "makes more locked operations on shared lines than parent" in told
+
+
 def test_another_direction_is_shown_though_it_is_near() -> None:
     found = results()
     found.metrics = [

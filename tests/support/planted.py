@@ -68,7 +68,9 @@ ROOM = 16
 
 
 CPU_NUMBER = ("pcpu_hot", 12)
-"""Where 6.2 to 6.14 keep a CPU's number: a per-CPU variable and the offset of the field in it."""
+"""Where 6.2 to 6.14 keep a CPU's number: a per-CPU variable, whose first field is the running task, and the offset in it."""
+FIELDS = {"here": 1984, "there": 2432}
+"""Offsets of fields of a task_struct that the call does not use otherwise, nor other fields of their lines."""
 COUNTERS, LINE = "poweroff_cmd", 64
 """A variable of four lines that nothing reads here."""
 HELPER = "__do_sys_gettid"
@@ -79,7 +81,8 @@ STRIDES = {"beside": 2, "apart": 6}
 
 def counting(kernel: str, symbols: str, variables: dict[str, str], folder: Path) -> dict[str, Path]:
     """Kernels in which getppid counts its calls: in a variable that is there and has no other use here, by `variables`'s keys (as
-    in COUNTS), and in a counter of each CPU, by the keys of STRIDES. The code lies in the padding before the function."""
+    in COUNTS), in the shared one twice, and in a counter of each CPU, by the keys of STRIDES; and in which it reads a field, by
+    the keys of FIELDS. The code lies in the padding before the function."""
     plain = uncompressed_kernel(resolve(kernel, cache=Cache(), progress=Progress()), Cache())
     assert plain is not None
     known = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines()}
@@ -92,6 +95,17 @@ def counting(kernel: str, symbols: str, variables: dict[str, str], folder: Path)
     for name, variable in variables.items():
         code = COUNTS[name] + struct.pack("<i", signed(known[variable])) + b"\xeb\x0a"  # and on behind endbr64
         made[name] = write_patched(original, {at - ROOM: code}, at, folder / f"vmlinux-{name}")
+    again = COUNTS["shared"] + struct.pack("<i", signed(known[variables["shared"]]))
+    load_task = b"\x65\x48\x8b\x04\x25" + struct.pack("<i", known[CPU_NUMBER[0]])
+    for name, first, second in (
+        ("twice", again, again),
+        *((name, load_task, b"\x8b\x80" + struct.pack("<i", offset)) for name, offset in FIELDS.items()),
+    ):
+        patches = {
+            at - ROOM: first + jump(known[FUNCTION] - ROOM + len(first), known[HELPER] - ROOM),
+            other - ROOM: second + jump(known[HELPER] - ROOM + len(second), known[FUNCTION] + 4),
+        }
+        made[name] = write_patched(original, patches, at, folder / f"vmlinux-{name}")
     counters = -(-known[COUNTERS] // LINE) * LINE
     for name, stride in STRIDES.items():
         # mov of the CPU's number, shl, jmp to the helper's padding; there incl of a counter, and back behind endbr64.

@@ -14,6 +14,7 @@ from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import Natural, read_json
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric, Statistic
+from kduel.core.metric_results import ACCESSES, LOCKED, SHARED
 from kduel.core.samples import Details
 
 SHARED_LINES = "shared-lines"
@@ -22,8 +23,16 @@ CONDITIONS = 3
 """Under which an operation is counted, unless a study says it."""
 MOST_OPERATIONS = 128
 """Operations that regions are numbered for."""
-LINES = "lines"
-"""The metric, and its unit."""
+KINDS: dict[str, tuple[str, str, Statistic, str]] = {
+    SHARED: (SHARED, "inside", "median", "Steady: cache lines that move in the usual call."),
+    "lines-mean": (SHARED, "inside", "mean", "Amortised: rarer calls and interrupts included."),
+    "lines-false": (SHARED, "untrue", "mean", "Of the mean: moved for bytes that the other CPU does not use."),
+    ACCESSES: (ACCESSES, "accesses", "median", "Loads and stores of the usual call to the lines that move in it."),
+    LOCKED: (LOCKED, "locked", "median", "Locked operations of the usual call on the lines that move in it."),
+}
+"""Metrics, with unit, part of Moves, statistic over rounds, and meaning."""
+WEIGHTS = (ACCESSES, LOCKED)
+"""Metrics that runs of before do not have."""
 
 Workers = Literal["processes", "threads"]
 Objects = Literal["own", "directory", "common"]
@@ -55,6 +64,10 @@ class Moves(Struct, frozen=True, array_like=True):
     """Those of them that moved for bytes which the other CPU does not use: false sharing."""
     outside: Natural
     """In what the other CPUs did meanwhile."""
+    accesses: Natural | None = None
+    """Loads and stores of the operation's CPU to the lines that moved inside. None where an older plug-in counted, as below."""
+    locked: Natural | None = None
+    """Locked operations among them."""
 
 
 class Region(Struct, frozen=True):
@@ -66,11 +79,18 @@ class Region(Struct, frozen=True):
 
 
 class Visit(Struct, frozen=True):
-    """An operation under one condition: lines per operation, by round (a call on each CPU)."""
+    """An operation under one condition, by round (a call on each CPU)."""
 
     condition: str
-    lines: list[float]
-    untrue: list[float]
+    rounds: list[list[Moves]]
+
+    def value(self, metric: str) -> float | None:
+        """A metric of KINDS; None where the plug-in did not count it."""
+        _, part, statistic, _ = KINDS[metric]
+        each = [[getattr(one, part) for one in turn] for turn in self.rounds]
+        if any(None in turn for turn in each):
+            return None
+        return (median if statistic == "median" else fmean)(fmean(turn) for turn in each)
 
 
 def region_of(operation: str, other: str, workers: Workers, objects: Objects) -> int:
@@ -106,11 +126,7 @@ def read_visit(called: KshareLine, region: Region) -> Visit:
             f"the plug-in counted {len(region.operations)} operations that are not {called.rounds} rounds on {cpus} CPUs"
         )
     rounds = [region.operations[at : at + cpus] for at in range(0, len(region.operations), cpus)]
-    return Visit(
-        str(called.condition),
-        [fmean(one.inside for one in turn) for turn in rounds],
-        [fmean(one.untrue for one in turn) for turn in rounds],
-    )
+    return Visit(str(called.condition), rounds)
 
 
 class SharingParameters(Parameters, frozen=True):
@@ -157,15 +173,15 @@ class Sharing(Benchmark[SharingParameters]):
 
     def metrics(self, parameters: SharingParameters) -> tuple[Metric, ...]:
         group = GROUP_OF.get(parameters.operation, "")
-        how = "over rounds: the mean of the lines that move in a call on each CPU"
-        kinds: tuple[tuple[str, Statistic, str], ...] = (
-            (LINES, "median", "Steady: cache lines that move in the usual call."),
-            (f"{LINES}-mean", "mean", "Amortised: rarer calls and interrupts included."),
-            (f"{LINES}-false", "mean", "Of the mean: moved for bytes that the other CPU does not use."),
-        )
+        how = "over rounds: the mean of a call on each CPU"
         return tuple(
-            Metric(name, LINES, "lower", about, statistic, group=group, derived=f"{statistic} {how}")
-            for name, statistic, about in kinds
+            Metric(
+                *(name, unit, "lower", about, statistic),
+                group=group,
+                optional=name in WEIGHTS,
+                derived=f"{statistic} {how}",
+            )
+            for name, (unit, _, statistic, about) in KINDS.items()
         )
 
     def counts_instructions(self, parameters: SharingParameters) -> bool:
@@ -185,20 +201,20 @@ class Sharing(Benchmark[SharingParameters]):
         visits = read_visits(raw, parameters)
         if len(visits) != (parameters.conditions or 1):
             raise ParseError(f"it counted under {len(visits)} conditions, not {parameters.conditions}")
-        return {
-            LINES: median(median(one.lines) for one in visits),
-            f"{LINES}-mean": median(fmean(one.lines) for one in visits),
-            f"{LINES}-false": median(fmean(one.untrue) for one in visits),
-        }
+        return {name: median(each.values()) for name, each in by_condition(visits).items()}
 
     def details(self, raw: Raw, parameters: SharingParameters) -> Details:
-        visits = read_visits(raw, parameters)
-        values = {
-            LINES: {one.condition: median(one.lines) for one in visits},
-            f"{LINES}-mean": {one.condition: fmean(one.lines) for one in visits},
-            f"{LINES}-false": {one.condition: fmean(one.untrue) for one in visits},
-        }
-        return Details(conditions=values if parameters.conditions else {})
+        return Details(conditions=by_condition(read_visits(raw, parameters)) if parameters.conditions else {})
+
+
+def by_condition(visits: list[Visit]) -> dict[str, dict[str, float]]:
+    """Values by metric and condition."""
+    each = {name: {one.condition: one.value(name) for one in visits} for name in KINDS}
+    return {
+        name: {condition: value for condition, value in values.items() if value is not None}
+        for name, values in each.items()
+        if None not in values.values()
+    }
 
 
 PLUGIN = Sharing()

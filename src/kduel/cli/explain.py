@@ -46,6 +46,7 @@ class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
     annotate: str | None
     cost: bool
     sharing: bool
+    lines: bool
     scheduler: bool
     form: str
     output: Path | None
@@ -94,6 +95,11 @@ class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
     "--sharing",
     is_flag=True,
     help="Name the cache lines that two CPUs share in the operation (OPERATION/threads/common), instead.",
+)
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="Name all cache lines that the operation touches on two CPUs, by object and field, instead.",
 )
 @click.option(
     "--scheduler",
@@ -157,9 +163,11 @@ def command(**given: Any) -> None:
             "--annotate prints a function's instructions as text, and goes neither with --format json nor with --plot",
             "Leave the other out.",
         )
-    if options.sharing:
-        if cost or annotate is not None:
-            raise InputError("--sharing goes neither with --cost nor with --annotate", "Leave the other out.")
+    if options.sharing or options.lines:
+        if cost or annotate is not None or (options.sharing and options.lines):
+            raise InputError("--sharing, --lines, --cost and --annotate do not go together", "Leave the others out.")
+        if options.lines and options.plot is not None:
+            raise InputError("--lines has no plot", "Leave out --plot, or show --sharing.")
         explain_shared_lines(options)
         return
     from kduel.cli.terminal import Terminal
@@ -251,7 +259,7 @@ def show_counters(options: ExplainOptions) -> None:
 
     targets = options.targets
     for option in options_on_command_line():
-        if option in ("metric", "blocks", "frequency", "limit", "annotate", "cost", "sharing", "plot"):
+        if option in ("metric", "blocks", "frequency", "limit", "annotate", "cost", "sharing", "lines", "plot"):
             raise InputError(f"--scheduler does not go with --{option}", "Leave the other out.")
     if len(targets) != 1:
         raise InputError("--scheduler shows what one run has counted", "Name a RUN: kduel explain RUN --scheduler.")
@@ -281,11 +289,12 @@ def show_counters(options: ExplainOptions) -> None:
 
 
 def explain_shared_lines(options: ExplainOptions) -> None:
-    """Name the cache lines that an operation shares in the kernels."""
+    """Name the cache lines that an operation shares in the kernels, or all that it touches."""
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.explain.sharing.compare import KEPT_AS
     from kduel.explain.sharing.show import as_svg, as_text
+    from kduel.explain.sharing.touched import touched_text
     from kduel.run.exact import subject
     from kduel.run.exact.sharing import explain_sharing, sharing_study
 
@@ -304,7 +313,7 @@ def explain_shared_lines(options: ExplainOptions) -> None:
     found = explain_sharing(chosen, names, options.benchmark, cache=cache, progress=progress)
     words = [found.benchmark, names[-1], KEPT_AS]
     not_kept = chosen.keep(words, partial(as_svg, found), partial(msgspec.json.encode, found))
-    emit_found(found, as_text, as_svg, options)
+    emit_found(found, touched_text if options.lines else as_text, as_svg, options)
     if not_kept:
         progress.warn(not_kept)
 

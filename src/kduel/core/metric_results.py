@@ -20,7 +20,10 @@ SHARED = "lines"
 """A unit of sharing: the cache lines that CPUs fight over. Fewer of them is no time either."""
 TOUCHED, TOUCHED_PAGES = "touched-lines", "touched-pages"
 """Units of what an operation touches in the kernel, each once. How long that takes depends on what the caches hold."""
-COUNTS = (COUNTED, SHARED, TOUCHED, TOUCHED_PAGES)
+ACCESSES, LOCKED = "lines-accesses", "lines-locked"
+"""Units of the weight of shared lines: how much an operation does to them."""
+SHARING = (SHARED, ACCESSES, LOCKED)
+COUNTS = (COUNTED, TOUCHED, TOUCHED_PAGES, *SHARING)
 """Units of what a deterministic machine counts. Each is the name of the metric of the usual call, too."""
 BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"

@@ -14,6 +14,7 @@ from kduel.explain.profile import OPERATION
 from kduel.explain.renamed import MovedCall
 from kduel.explain.sharing.compare import Row as SharedRow
 from kduel.explain.sharing.compare import SharedBy, SharedLine, SharingExplanation
+from kduel.kernels.compile.recipe import read_recipe
 from kduel.run.exact.sharing import sharing_study
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "perf"))
@@ -49,6 +50,11 @@ def test_the_data_can_be_counted() -> None:
     assert len(changes) >= 40
     for change in changes:
         assert len(change.commit) == 12 and int(change.commit, 16), change.title
+        if change.way == "build" and change.patch:
+            older, newer = change.kernels
+            assert ("patch=" in older) != ("patch=" in newer) and all(read_recipe(one) for one in change.kernels)
+            assert change.sign and change.place and change.operation in OPERATIONS
+            continue
         if change.way in ("time", "build", "operation"):
             assert not change.control and change.bracket == ("", "")
             continue
@@ -117,12 +123,14 @@ def test_shared_lines_are_found_by_a_part_of_their_name() -> None:
         return SharedLine(name="mm_struct.mmap_lock.count", times=times, false=0, meetings=[])
 
     def by(lines: float) -> SharedBy:
-        return SharedBy(contender="a", release="", median=lines, mean=lines, lines=[])
+        return SharedBy(contender="a", release="", median=lines, mean=lines, lines=[], accesses=4, locked=lines)
 
     change = structs.replace(CHANGE, way="shared", place=["-mmap_lock"])
     gone = SharedRow(name="mm_struct.mmap_lock.count", change="gone", lines=[shared(2), None])
     found = SharingExplanation(benchmark="x", kernels=[by(3), by(1)], rows=[gone])
-    assert known.result_of(change, known.counted_lines(change, found)) == known.FOUND
+    counted = known.counted_lines(change, found)
+    assert known.result_of(change, counted) == known.FOUND
+    assert counted.figures == "3 > 1 lines (mean 3.00 > 1.00), accesses 4 > 4, locked 3 > 1"
     found.rows[0].change = "kept"
     assert known.result_of(change, known.counted_lines(change, found)) == known.DIRECTION
 

@@ -21,6 +21,8 @@ from kduel.explain.sharing.btf import BrokenBtfError, Btf
 from kduel.explain.sharing.compare import (
     Region,
     SharedBy,
+    SharingExplanation,
+    TouchedLine,
     allocators,
     compare_kernels,
     shared_by,
@@ -29,6 +31,7 @@ from kduel.explain.sharing.compare import (
 from kduel.explain.sharing.lines import Namer, trim_field
 from kduel.explain.sharing.memory import IMAGE, LINEAR, Data, Memory, NamelessError
 from kduel.explain.sharing.show import as_svg, as_text
+from kduel.explain.sharing.touched import touched_text
 from kduel.explain.symbols import Symbols
 from kduel.guest import programs
 from kduel.run.exact.sharing import sharing_study
@@ -39,7 +42,14 @@ from kduel.study.load import assemble
 CONDITION = {"number": 0, "phase": 0, "times": 1, "environment": 0, "layout": 0, "held": 0, "before": ""}
 CALLED = {"operation": "dup", "other": "dup", "workers": "threads", "objects": "own", "cpus": 2, "rounds": 3}
 NUMBER = region_of("dup", "dup", "threads", "own")
-MOVES = [[0, 2, 0, 0], [1, 3, 1, 0], [0, 2, 0, 1], [1, 2, 0, 0], [0, 9, 0, 0], [1, 2, 2, 0]]
+MOVES = [
+    [0, 2, 0, 0, 4, 1],
+    [1, 3, 1, 0, 6, 2],
+    [0, 2, 0, 1, 4, 1],
+    [1, 2, 0, 0, 4, 0],
+    [0, 9, 0, 0, 30, 9],
+    [1, 2, 2, 0, 2, 1],
+]
 
 
 def raw(called: dict[str, object] | None = None, moves: list[list[int]] = MOVES, region: int = NUMBER) -> Raw:
@@ -57,11 +67,20 @@ def test_a_round_is_the_mean_of_its_calls_and_the_value_the_median_over_rounds()
         "lines": 2.5,  # of 2.5, 2 and 5.5
         "lines-mean": pytest.approx(20 / 6),
         "lines-false": 0.5,
+        "lines-accesses": 5,  # of 5, 4 and 16
+        "lines-locked": 1.5,  # of 1.5, 0.5 and 5
     }
     found = benchmark("sharing").details(raw(), parameters())
     assert found.conditions["lines"] == {"plain": 2.5}
     assert benchmark("sharing").parse(raw(), parameters(conditions=0))["lines"] == 2.5
     assert not benchmark("sharing").details(raw(), parameters(conditions=0)).conditions
+
+
+def test_a_run_from_before_the_weights_has_none() -> None:
+    before = raw(moves=[one[:4] for one in MOVES])
+    found = benchmark("sharing").parse(before, parameters())
+    assert found["lines"] == 2.5 and found.keys() == {"lines", "lines-mean", "lines-false"}
+    assert benchmark("sharing").details(before, parameters()).conditions.keys() == found.keys()
 
 
 @pytest.mark.parametrize(
@@ -313,8 +332,8 @@ def region(times: int, *, target: int = LOCK - 4) -> Region:
     text = {
         "region": 1,
         "cpus": 2,
-        "operations": [[0, 1, 0, 0], [1, 1, 0, 0]],
-        "lines": [[4096, LINEAR + 4096, 1, 1, [1, 1, 1, 1]], [8192, LINEAR + 8192, 0, 1, [1, 1, 1, 1]]],
+        "operations": [[0, 1, 0, 0, 3, 1], [1, 1, 0, 0, 3, 1]],
+        "lines": [[4096, LINEAR + 4096, 1, 1, 1, 2], [8192, LINEAR + 8192, 0, 1, 0, 0]],
         "sites": [site, outside],
     }
     return msgspec.json.decode(msgspec.json.encode(text), type=Region)
@@ -332,6 +351,34 @@ def test_only_what_the_calling_cpu_did_counts_and_a_helper_has_its_caller(memory
     ]
     # The last call led elsewhere: who called the helper is not known, and not guessed.
     assert shared(memory, 2, target=GIVER).lines[0].meetings[0].function == "_raw_spin_lock"
+
+
+def test_what_an_operation_touches_is_weighed_and_named(memory: Memory) -> None:
+    found = shared(memory, 2)
+    assert found.touched == [TouchedLine("things", ["owner"], 1)]  # twice in two operations; the other line in none
+    assert (found.accesses, found.locked) == (3, 1)
+
+
+def test_touched_lines_are_compared_by_object_and_field() -> None:
+    def by(name: str, *lines: tuple[str, list[str], float]) -> SharedBy:
+        touched = [TouchedLine(*line) for line in lines]
+        return SharedBy(contender=name, release="", median=0, mean=0, lines=[], touched=touched, accesses=0, locked=0)
+
+    kept = ("kept", ["list"], 1.0)
+    before = by("6.1", ("", [], 3), ("tcp_sock", ["rto"], 1), ("tcp_sock", ["snd_una", "old"], 1), kept)
+    after = by("6.12", ("", [], 3), ("tcp_sock", ["rto", "snd_una"], 1), ("net", ["ipv4"], 0.5), kept)
+    text = touched_text(SharingExplanation(benchmark="tcp", kernels=[before, after], rows=[]))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["6", "5.50", "in", "all"] in rows
+    at = rows.index(["2", "1", "tcp_sock"])
+    assert rows[at + 1 : at + 5] == [
+        ["no", "longer:", "old"],
+        ["-", "1:", "rto"],
+        ["-", "1:", "snd_una,", "old"],
+        ["+", "1:", "rto,", "snd_una"],
+    ]
+    assert rows.index(["0", "0.50", "net"]) + 1 == rows.index(["+", "0.50:", "ipv4"])
+    assert "2 objects of which both touch the same lines" in text and "kept" not in text
 
 
 def test_memory_of_kmalloc_has_the_function_that_allocated_it(tmp_path: Path) -> None:

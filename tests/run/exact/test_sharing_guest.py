@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
+import msgspec
 import pytest
 from counting import quick, trial_of
 from planted import COUNTERS, CULPRIT, HELPER, Planted, counting, history
@@ -16,6 +17,8 @@ from planted import COUNTERS, CULPRIT, HELPER, Planted, counting, history
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
+from kduel.explain.sharing.compare import SharingExplanation
+from kduel.explain.sharing.touched import touched_text
 from kduel.run.exact.measure import exact_machine
 from kduel.run.exact.sharing import explain_sharing, name_lines, region_number, sharing_study
 from kduel.run.exact.subject import Subject
@@ -78,22 +81,39 @@ def kernels(symbols: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return counting(KERNEL, symbols, variables, tmp_path_factory.mktemp("kernels"))
 
 
-def test_a_counter_is_a_line_where_all_cpus_have_one_and_false_sharing_where_each_has_a_part_of_it(
-    kernels: dict[str, Path],
-) -> None:
-    order = ("plain", "per-cpu", "apart", "beside", "shared")
+def explained(kernels: dict[str, Path], *order: str) -> SharingExplanation:
+    """The lines of a null call in some of the kernels."""
     ready = make_ready(
         sharing_study([quick(kernels[name]) for name in order], "null-call"), cache=Cache(), progress=Progress()
     )
     names = [arm.contender.name for arm in ready.arms]
     subject = Subject(ready=ready, names=(names[0], names[1]))
-    found = explain_sharing(subject, names, "null-call", cache=Cache(), progress=Progress())
-    assert [(arm.median, arm.mean) for arm in found.kernels] == [(0, 0), (0, 0), (0, 0), (1, 1), (1, 1)]
-    (false,), (shared,) = (arm.lines for arm in found.kernels[3:])
+    return explain_sharing(subject, names, "null-call", cache=Cache(), progress=Progress())
+
+
+def test_a_counter_is_a_line_where_all_cpus_have_one_and_false_sharing_where_each_has_a_part_of_it(
+    kernels: dict[str, Path],
+) -> None:
+    found = explained(kernels, "plain", "per-cpu", "apart", "beside", "shared", "twice")
+    assert [(arm.median, arm.mean) for arm in found.kernels] == [(0, 0)] * 3 + [(1, 1)] * 3
+    # An increment is a load and a store; a second one on the same line makes it move no more often.
+    weights = [(arm.accesses, arm.locked) for arm in found.kernels]
+    assert weights == [(0, 0)] * 3 + [(2, 0), (2, 1), (4, 2)]
+    (false,), (shared,) = (arm.lines for arm in found.kernels[3:5])
     assert shared.name == "warn_count" and shared.false == 0
     assert "__do_sys_getppid" in shared.meetings[0].function
     assert false.name.startswith(COUNTERS) and false.false == 1
     assert HELPER in false.meetings[0].function
+
+
+def test_a_field_that_moves_to_another_line_is_a_line_less_and_a_line_more(kernels: dict[str, Path]) -> None:
+    found = explained(kernels, "plain", "here", "there")
+    plain, here, there = ({(line.thing, *line.fields): line.times for line in arm.touched} for arm in found.kernels)
+    ((left, times),), ((came, as_often),) = here.items() - plain.items(), there.items() - plain.items()
+    assert left[0] == came[0] == "task_struct" and left[1:] != came[1:] and times == as_often == 1
+    assert plain.items() <= here.items() and plain.items() <= there.items()
+    text = touched_text(msgspec.structs.replace(found, kernels=found.kernels[1:]))
+    assert f"- 1: {left[1]}" in text and f"+ 1: {came[1]}" in text and text.count("task_struct") == 1
 
 
 def test_a_bisection_finds_the_commit_that_shares_a_line_and_names_it(

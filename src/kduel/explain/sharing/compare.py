@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kduel.explain.sharing.lines import Namer
+from kduel.explain.sharing.lines import Namer, trim_field
 from kduel.explain.symbols import UNKNOWN, Symbols
 
 SCHEMA = 1
@@ -28,12 +28,14 @@ KMALLOC = "kmalloc-"
 """How the caches of memory of any kind are called."""
 READS, WRITES, INVALIDATES = "R", "W", "I"
 """Reason why a line moved: it reads what another CPU wrote; it writes what another wrote; it writes what another has read."""
+OBJECT = re.compile(r"[^.+]+")
+"""A variable or a cache, before a field or a place."""
 UNION = re.compile(r"\|[^,\s.]*(?:\.\.\.)?")
 """All fields of a union but the first."""
 
 
 class Line(Struct, frozen=True, array_like=True):
-    """A line that moved, as the plug-in writes it."""
+    """A line that moved, or that an operation used, as the plug-in writes it."""
 
     physical: int
     address: int
@@ -41,8 +43,10 @@ class Line(Struct, frozen=True, array_like=True):
     """Bytes in true sharing, a bit each."""
     moving: int
     """Bytes accessed when it moved, a bit each."""
-    used: list[int]
-    """Bytes read and written by each CPU."""
+    used: int
+    """Bytes that the CPU of an operation used in it."""
+    operations: int
+    """Number of operations whose CPU used it."""
 
     @property
     def bytes(self) -> int:
@@ -69,7 +73,7 @@ class Region(Struct, frozen=True):
 
     region: int
     cpus: int
-    operations: list[tuple[int, int, int, int]]
+    operations: list[tuple[int, ...]]
     lines: list[Line] = []
     sites: list[Site] = []
 
@@ -97,6 +101,16 @@ class SharedLine(Struct, kw_only=True):
     meetings: list[Meeting]
 
 
+class TouchedLine(Struct):
+    """Lines of one object of which operations use the same fields."""
+
+    thing: str
+    """Structure, slab cache or variable; empty where it has no name."""
+    fields: list[str]
+    times: float
+    """Per operation."""
+
+
 class SharedBy(Struct, kw_only=True):
     """Lines that one kernel shares in an operation, under the plain condition."""
 
@@ -105,6 +119,12 @@ class SharedBy(Struct, kw_only=True):
     median: float
     mean: float
     lines: list[SharedLine]
+    accesses: float
+    """Loads and stores of the usual operation to the lines that move in it."""
+    locked: float
+    """Locked operations among them."""
+    touched: list[TouchedLine] = []
+    """Lines that an operation uses, whether they move or not."""
     note: str = ""
     """Reason why something is not named that others have."""
 
@@ -177,7 +197,12 @@ def shared_by(
 ) -> SharedBy:
     """The lines of a region by name, the most frequent first. Only what the calling CPU did counts."""
     count = len(region.operations)
-    names = {line.physical: namer.name(line.physical, line.address, line.bytes) for line in region.lines}
+    moving = {site.line for site in region.sites}
+    names = {
+        line.physical: namer.name(line.physical, line.address, line.bytes)
+        for line in region.lines
+        if line.physical in moving
+    }
     if known:
         sites_of: dict[int, list[Site]] = defaultdict(list)
         for site in region.sites:
@@ -205,16 +230,47 @@ def shared_by(
     ]
     lines.sort(key=lambda line: (-line.times, line.name))
     steady, amortised = over_rounds(region)
-    return SharedBy(contender=contender, release=release, median=steady, mean=amortised, lines=lines)
+    return SharedBy(
+        contender=contender,
+        release=release,
+        median=steady,
+        mean=amortised,
+        lines=lines,
+        accesses=over_rounds(region, ACCESSES)[0],
+        locked=over_rounds(region, LOCKED)[0],
+        touched=touched_lines(region, namer),
+    )
 
 
-def over_rounds(region: Region) -> tuple[float, float]:
+INSIDE, ACCESSES, LOCKED = 1, 4, 5
+"""Places in the plug-in's record of an operation: lines that moved in what its CPU did, and what it did to them."""
+
+
+def over_rounds(region: Region, part: int = INSIDE) -> tuple[float, float]:
     """Median and mean over rounds of the mean over CPUs."""
     turns = [
-        fmean(inside for _, inside, _, _ in region.operations[at : at + region.cpus])
+        fmean(one[part] for one in region.operations[at : at + region.cpus])
         for at in range(0, len(region.operations), region.cpus)
     ]
     return median(turns), fmean(turns)
+
+
+def touched_lines(region: Region, namer: Namer) -> list[TouchedLine]:
+    """The lines that operations use, per operation, by object and fields."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for line in region.lines:
+        if line.operations:
+            start, names = namer.parts(line.physical, line.address, line.used)
+            thing = start.removesuffix(".")
+            if names and not start.endswith("."):  # A variable, or a place in memory of a size class.
+                head = OBJECT.match(names[0])
+                thing += head[0] if head else names[0]
+            fields = dict.fromkeys(trim_field(without_other_fields(name)) for name in names)
+            found[thing, *fields] += line.operations
+    return [
+        TouchedLine(thing, fields, times / len(region.operations))
+        for (thing, *fields), times in sorted(found.items())
+    ]
 
 
 def find_meetings(sites: Iterable[Site], symbols: Symbols, count: int) -> list[Meeting]:

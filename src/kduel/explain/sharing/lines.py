@@ -24,6 +24,11 @@ VARIABLES = {
 """Structures of variables; BTF has those of per-CPU variables only."""
 
 
+Parts = tuple[str, list[str]]
+"""Beginning of a line's name, and what of it is used: `tcp_sock.` and its fields; nothing and variables."""
+NOTHING: Parts = ("", [])
+
+
 class Namer:
     """Names of the lines of one snapshot."""
 
@@ -32,19 +37,25 @@ class Namer:
 
     def name(self, physical: int, address: int, bytes_used: int) -> str:
         """The line at a physical and a virtual address, by those of its 64 bytes; empty where it has no name."""
+        thing, names = self.parts(physical, address, bytes_used)
+        return f"{thing}{shorten_names(names)}" if names else ""
+
+    def parts(self, physical: int, address: int, bytes_used: int) -> Parts:
+        """The beginning of that name, and all that is used; nothing where the line has no name."""
         used = [at for at in range(LINE) if bytes_used >> at & 1] or [0]
         try:
             if MEMORY_MAP <= address < MEMORY_MAP_END:
                 return self.fields("page", 0, used)
             if found := self.memory.per_cpu(address + used[0], self.cpus):
-                return f"per-CPU {self.variable(found[1] - used[0], used)}"
+                return "per-CPU ", self.variable(found[1] - used[0], used)
             if IMAGE <= address < MODULES_END:
-                return self.variable(address, used)
-            return self.slab_object(physical, used) or self.node(address, used)
+                return "", self.variable(address, used)
+            found_object = self.slab_object(physical, used)
+            return found_object if found_object[1] else self.node(address, used)
         except NamelessError:
-            return ""
+            return NOTHING
 
-    def variable(self, address: int, used: list[int]) -> str:
+    def variable(self, address: int, used: list[int]) -> list[str]:
         """A variable of the kernel, with its field where its type is known."""
         names: list[str] = []
         for at in used:
@@ -60,9 +71,9 @@ class Namer:
             text = f"{name}{field}" if field.startswith("+") else ".".join(filter(None, (name, field)))
             if text not in names:
                 names.append(text)
-        return shorten_names(names)
+        return names
 
-    def fields(self, structure: str, first: int, used: list[int]) -> str:
+    def fields(self, structure: str, first: int, used: list[int]) -> Parts:
         """Fields of a structure; `first` is the line's place in it, which may be before its beginning."""
         number = self.memory.btf.structures.get(structure)
         if number is None:
@@ -71,7 +82,7 @@ class Namer:
         for at in used:
             if 0 <= first + at < size and (field := self.memory.btf.field(number, first + at)) not in names:
                 names.append(field)
-        return f"{structure}.{shorten_names(names)}" if names else ""
+        return f"{structure}.", names
 
     def allocator(self, physical: int, bytes_used: int) -> int | None:
         """The address from which the object at those bytes of a line was allocated, where the kernel keeps it."""
@@ -86,11 +97,11 @@ class Namer:
         except NamelessError:
             return None
 
-    def slab_object(self, physical: int, used: list[int]) -> str:
+    def slab_object(self, physical: int, used: list[int]) -> Parts:
         """An object of a slab; with its field where the cache holds one kind of structure."""
         slab = self.memory.slab_of_page(physical // PAGE)
         if slab is None:
-            return ""
+            return NOTHING
         first, cache = slab
         place = (physical + used[0] - first * PAGE) % cache.size - used[0]
         structure = STRUCTURES.get(cache.name, cache.name)
@@ -98,21 +109,21 @@ class Namer:
         if (
             number is not None
             and self.memory.btf.size(number) <= cache.object_size
-            and (name := self.fields(structure, place, used))
+            and (found := self.fields(structure, place, used))[1]
         ):
-            return name
-        return f"{cache.name}+{place + used[0]}"
+            return found
+        return "", [f"{cache.name}+{place + used[0]}"]
 
-    def node(self, address: int, used: list[int]) -> str:
+    def node(self, address: int, used: list[int]) -> Parts:
         """A memory node's structure, which is allocated at boot; empty where it is none."""
         symbols, number = self.memory.symbols, self.memory.btf.structures.get("pglist_data")
         if number is None or "node_data" not in symbols.known:
-            return ""
+            return NOTHING
         begin = self.memory.word(symbols.address("node_data"))
         return (
             self.fields("pglist_data", address - begin, used)
             if begin <= address < begin + self.memory.btf.size(number)
-            else ""
+            else NOTHING
         )
 
 

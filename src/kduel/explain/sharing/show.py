@@ -42,6 +42,12 @@ def as_text(found: SharingExplanation, limit: int = 25, width: int = PLAIN_WIDTH
         line("", heads),
         line("steady", (format_moves(arm.median) for arm in found.kernels), "lines in the usual operation"),
         line("mean", (format_moves(arm.mean) for arm in found.kernels), "rarer ones included"),
+        line(
+            "",
+            (format_moves(arm.accesses) for arm in found.kernels),
+            "loads and stores of the usual operation to its lines",
+        ),
+        line("", (format_moves(arm.locked) for arm in found.kernels), "locked operations among them"),
         "",
     ]
     shown, rest = rows_of(found, limit)

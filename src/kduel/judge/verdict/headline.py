@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kduel.core.format import effect_numbers, plain_number, share_text
-from kduel.core.metric_results import COUNTED, SHARED, TOUCHED, MetricResult
+from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, TOUCHED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
@@ -19,6 +19,8 @@ CONDITIONS = "conditions that should not matter"
 COUNTING = {
     COUNTED: ("takes", "instructions"),
     SHARED: ("shares", "cache lines"),
+    ACCESSES: ("makes", "loads and stores to shared lines"),
+    LOCKED: ("makes", "locked operations on shared lines"),
     TOUCHED: ("touches", "cache lines"),
 }
 """By the unit of a count, what a contender does with more or fewer of what."""

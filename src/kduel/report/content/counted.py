@@ -13,7 +13,7 @@ from msgspec import Struct
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
 from kduel.core.format import MISSING, amount, arms, effect, percent, range_text, ranged_over, relative_pct
-from kduel.core.metric_results import COUNTS, SHARED, TOUCHED, TOUCHED_PAGES, MetricResult
+from kduel.core.metric_results import COUNTS, SHARING, TOUCHED, TOUCHED_PAGES, MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
@@ -46,7 +46,7 @@ def is_counted(results: Results) -> bool:
 
 def is_sharing(results: Results) -> bool:
     """True if those counts are of shared cache lines."""
-    return is_counted(results) and all(m.unit == SHARED for m in results.metrics if m.role == "primary")
+    return is_counted(results) and all(m.unit in SHARING for m in results.metrics if m.role == "primary")
 
 
 def is_touching(results: Results) -> bool:
@@ -85,13 +85,14 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
     )
     yield from other_lines("a different change in another session or control group, or under SCHED_FIFO", found)
     yield from mean_lines(comparison)
+    yield from weight_lines(comparison)
     yield from mode_lines(comparison, width, run)
 
 
 def name(metric: MetricResult) -> str:
     """The operation, which distinguishes the metrics of such a run; with what is counted where that is not the usual call:
     `pipe, mean`."""
-    way = metric.metric.removeprefix(f"{metric.unit}-")
+    way = metric.metric.removeprefix(f"{SHARING[0] if metric.unit in SHARING else metric.unit}-")
     return visible(metric.benchmark if way == metric.metric else f"{metric.benchmark}, {way}", 60)
 
 
@@ -169,6 +170,13 @@ def mean_lines(comparison: ContenderSummary) -> Iterator[Line]:
     """Operations whose mean over all calls changes otherwise than the usual call."""
     found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == f"{m.unit}-mean"])
     yield from other_lines("a different change in the mean over all calls, rare and long ones included", found)
+
+
+def weight_lines(comparison: ContenderSummary) -> Iterator[Line]:
+    """Operations that share as many lines as before, and use them more or less."""
+    same = {m.benchmark for m in comparison.primary if m.metric == SHARING[0] and m.verdict == "equal"}
+    found = [m for m in comparison.exploratory if m.metric in SHARING[1:] and m.benchmark in same and m.more_or_fewer]
+    yield from other_lines("as many shared lines, used more or less often", sorted(found, key=largest_first))
 
 
 def otherwise(comparison: ContenderSummary, metrics: Sequence[MetricResult]) -> list[MetricResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kduel.core.format import plain_number, ranged_over
-from kduel.core.metric_results import COUNTS, SHARED, TOUCHED, TOUCHED_PAGES, MetricResult
+from kduel.core.metric_results import COUNTS, SHARING, TOUCHED, TOUCHED_PAGES, MetricResult
 from kduel.core.results import Results
 from kduel.explain.compare import UNSEEN
 
@@ -77,10 +77,10 @@ class CountedEvidence(SampledEvidence):
     def silence(self, results: Results, metrics: Sequence[MetricResult]) -> list[str]:
         """The time on a real processor, and why not."""
         units = {metric.unit for metric in metrics}
-        if units == {SHARED}:
+        if units and units.issubset(SHARING):
             why = (
-                "cache lines that move are counted, not time. Queues, waiting and migrations do not count, nor what grows with the "
-                "number of CPUs; a security module and the configuration add lines of their own."
+                "cache lines that move are counted, and what goes to them, not time. Queues, waiting, retries and migrations do "
+                "not count, nor what grows with the number of CPUs; a security module and the configuration add lines of their own."
             )
         elif units and units <= {TOUCHED, TOUCHED_PAGES}:
             why = (

@@ -9,6 +9,9 @@
  * one holds; it counts once in an operation. The move is *true* sharing where this vCPU, until the line moves on, touches bytes that
  * another one wrote while it had the line, or writes bytes that it touched; else *false*: only the line is common.
  *
+ * The weight of the lines that move inside an operation: the loads and stores by which its vCPU uses them in it, before they move
+ * and afterwards, and the locked operations among these (a locked instruction is a load and a store, and one operation).
+ *
  * A guest program selects a region by as many SELECT markers; caches are empty then. Operations lie between BEGIN and END; those
  * before the next SELECT warm up, those from there to RESET are counted.
  *
@@ -21,7 +24,7 @@ enum { TURN = 20000 /* blocks that a vCPU executes before it is another's turn *
 
 struct insn {
     uint64_t pc;
-    bool call;
+    bool call, locked;
 };
 /* How often a line moved at one place of the code, coming from another. */
 struct site {
@@ -38,18 +41,20 @@ struct cache_line {
     struct cache_line *next;
     uint64_t line, address;
     uint64_t reads[CPUS], writes[CPUS];       /* bytes, since the line came to the vCPU */
-    uint64_t all_reads[CPUS], all_writes[CPUS]; /* in operations that count */
     uint64_t others_touched, others_wrote;    /* bytes, of those that had it before its last move */
     uint64_t shared, moving;                  /* bytes that were found in true sharing; that were accessed when it moved */
     struct place last[CPUS], wrote[CPUS];
     struct site *untrue;                      /* of its last move, while that is not known to be true sharing */
+    uint64_t used;                            /* bytes, by the vCPU of an operation in it */
     uint32_t moved, operation, sharers;
+    uint32_t used_in, accesses, locked;       /* the last operation whose vCPU used it, and how often in it */
+    uint32_t operations;                      /* whose vCPU used it */
     bool inside;                              /* whether that move was in what the operation's vCPU did */
     int8_t owner, latest;
 };
 struct counts {
     uint8_t cpu;
-    uint32_t inside, outside, untrue;
+    uint32_t inside, outside, untrue, accesses, locked;
 };
 
 static FILE *out;
@@ -125,7 +130,7 @@ static void move(struct cache_line *l, int cpu, int from, const struct place *no
     l->operation = operation_number;
     l->moving |= bytes;
     bool inside = cpu == operating;
-    if (inside) c->inside++, c->untrue++;
+    if (inside) c->inside++, c->untrue++, c->accesses += l->accesses, c->locked += l->locked;
     else c->outside++;
     l->moved++;
     l->inside = inside;
@@ -148,10 +153,20 @@ static int other_sharer(const struct cache_line *l, int cpu) {
     return l->latest != cpu && l->latest >= 0 ? l->latest : others ? __builtin_ctz(others) : cpu;
 }
 
-static void touch(int cpu, uint64_t physical, uint64_t address, unsigned size, bool store, uint64_t pc) {
+/* An access of the operation's vCPU: weighs at once where the line has moved in it, else as it moves. */
+static void weigh(struct cache_line *l, bool locked, uint64_t bytes) {
+    struct counts *c = count_of(operation_number);
+    if (!c) return;
+    if (l->used_in != operation_number) l->used_in = operation_number, l->accesses = l->locked = 0, l->operations++;
+    l->used |= bytes;
+    l->accesses++, l->locked += locked;
+    if (l->operation == operation_number && l->inside) c->accesses++, c->locked += locked;
+}
+
+static void touch(int cpu, uint64_t physical, uint64_t address, unsigned size, bool store, const struct insn *insn) {
     unsigned at = physical & 63;
     if (at + size > 64) {
-        touch(cpu, (physical | 63) + 1, (address | 63) + 1, at + size - 64, store, pc);
+        touch(cpu, (physical | 63) + 1, (address | 63) + 1, at + size - 64, store, insn);
         size = 64 - at;
     }
     uint64_t bytes = (size >= 64 ? ~0ull : (1ull << size) - 1) << at;
@@ -162,7 +177,8 @@ static void touch(int cpu, uint64_t physical, uint64_t address, unsigned size, b
         l->next = *slot, l->line = physical >> 6, l->address = address & ~63ull, l->owner = l->latest = -1;
         *slot = l;
     }
-    struct place now = {pc, calls[cpu].via, calls[cpu].target};
+    struct place now = {insn->pc, calls[cpu].via, calls[cpu].target};
+    if (cpu == operating) weigh(l, store && insn->locked, bytes);
     if (store && l->owner != cpu) {
         if (l->owner >= 0) move(l, cpu, l->owner, &now, &l->wrote[l->owner], 'W', bytes);
         else if (l->sharers & ~(1u << cpu)) {
@@ -183,8 +199,6 @@ static void touch(int cpu, uint64_t physical, uint64_t address, unsigned size, b
     if (common) prove_true(l, common);
     if (store) l->writes[cpu] |= bytes, l->wrote[cpu] = now;
     else l->reads[cpu] |= bytes;
-    if (first_counted && store) l->all_writes[cpu] |= bytes;
-    else if (first_counted) l->all_reads[cpu] |= bytes;
     l->last[cpu] = now;
 }
 
@@ -209,7 +223,7 @@ static void on_kernel_access(unsigned vcpu, uint32_t info, uint64_t address, voi
         }
         physical = qemu_plugin_hwaddr_phys_addr(found);
     }
-    touch(cpu, physical, address, 1u << qemu_plugin_mem_size_shift(info), store, i->pc);
+    touch(cpu, physical, address, 1u << qemu_plugin_mem_size_shift(info), store, i);
     if (i->call && store) {
         calls[cpu].via = i->pc;
         called[cpu] = true;
@@ -239,11 +253,9 @@ static void write_details(void) {
     fprintf(out, ",\"lines\":[");
     for (int slot = 0; slot < TABLE; slot++)
         for (struct cache_line *l = table[slot]; l; l = l->next) {
-            if (!l->moved) continue;
-            fprintf(out, "%s[%llu,%llu,%llu,%llu,[", comma, HEX(l->line << 6), HEX(l->address), HEX(l->shared), HEX(l->moving));
-            for (int i = 0; i < vcpus; i++)
-                fprintf(out, "%s%llu,%llu", i ? "," : "", HEX(l->all_reads[i]), HEX(l->all_writes[i]));
-            fprintf(out, "]]");
+            if (!l->moved && !l->operations) continue;
+            fprintf(out, "%s[%llu,%llu,%llu,%llu,%llu,%u]", comma, HEX(l->line << 6), HEX(l->address), HEX(l->shared),
+                    HEX(l->moving), HEX(l->used), l->operations);
             comma = ",";
         }
     fprintf(out, "],\"sites\":[");
@@ -262,7 +274,8 @@ static void write_region(void) {
     fprintf(out, "{\"region\":%u,\"cpus\":%d,\"unknown\":%llu,\"operations\":[", selected, vcpus, HEX(unknown_addresses));
     for (uint32_t i = first_counted; first_counted && i <= operation_number; i++) {
         struct counts *c = count_of(i);
-        fprintf(out, "%s[%d,%u,%u,%u]", i > first_counted ? "," : "", c->cpu, c->inside, c->untrue, c->outside);
+        fprintf(out, "%s[%d,%u,%u,%u,%u,%u]", i > first_counted ? "," : "", c->cpu, c->inside, c->untrue, c->outside, c->accesses,
+                c->locked);
     }
     fprintf(out, "]");
     if (detailed()) {
@@ -310,6 +323,15 @@ static void on_region_marker(unsigned vcpu, void *data) {
     }
 }
 
+/* With a lock prefix, or an exchange with memory, which needs none. */
+static bool is_locked(const uint8_t *b, size_t size) {
+    static const char prefixes[] = {'\xf0', '\xf2', '\xf3', '\x66', '\x2e', '\x3e', '\x64', '\x65'};
+    bool locked = false;
+    size_t i = 0;
+    for (; i < size && (memchr(prefixes, b[i], sizeof prefixes) || (b[i] & 0xf0) == 0x40); i++) locked |= b[i] == 0xf0;
+    return locked || (i + 1 < size && (b[i] & 0xfe) == 0x86 && b[i + 1] < 0xc0);
+}
+
 static void on_halting(unsigned vcpu, void *data) {
     (void)vcpu, (void)data;
     guard_halt();
@@ -327,7 +349,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         int marker = kernel ? NO_MARKER : marker_x86(code, size);
         if (kernel) {
             struct insn *what = fresh(sizeof *what);
-            *what = (struct insn){pc, kind_x86(code, size) == CALL};
+            *what = (struct insn){pc, kind_x86(code, size) == CALL, is_locked(code, size)};
             qemu_plugin_register_vcpu_mem_cb(insn, on_kernel_access, NO_REGISTERS, READS_AND_WRITES, what);
         }
         if (marker != NO_MARKER)
