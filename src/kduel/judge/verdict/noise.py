@@ -49,30 +49,6 @@ def bimodal(generator: np.random.Generator, arms: Arms) -> Floats:
     return mixed
 
 
-def sharp(generator: np.random.Generator, arms: Arms) -> Floats:
-    """Half of the boots in each of two modes, and hardly anything else: the worst case for few pairs."""
-    drawn: Floats = 2.0 * (generator.random(arms.shape) < 0.5) + 0.02 * generator.standard_normal(arms.shape)
-    return drawn
-
-
-def heavy(generator: np.random.Generator, arms: Arms) -> Floats:
-    """Student's t with 3 degrees of freedom; standard deviation 1."""
-    drawn: Floats = generator.standard_t(3, arms.shape) / np.sqrt(3)
-    return drawn
-
-
-def floor(scale: float, generator: np.random.Generator, arms: Arms) -> Floats:
-    """A hard floor of 1 and lognormal delays above it (sigma = 1), their standard deviation `scale`."""
-    unit = np.sqrt((np.e - 1) * np.e)
-    drawn: Floats = np.log1p(scale / unit * generator.lognormal(0, 1, arms.shape))
-    return drawn
-
-
-def drift(generator: np.random.Generator, arms: Arms) -> Floats:
-    drifted: Floats = normal(generator, arms) + np.linspace(0, DRIFT_SDS, arms.shape[1])
-    return drifted
-
-
 def step(generator: np.random.Generator, arms: Arms) -> Floats:
     """Everything shifts once, at a random time."""
     since = generator.integers(1, arms.shape[1], (arms.shape[0], 1))
@@ -104,40 +80,11 @@ def slow_place(sds: float, generator: np.random.Generator, arms: Arms) -> Floats
     return values
 
 
-def growing(generator: np.random.Generator, arms: Arms) -> Floats:
-    """The spread doubles over the run."""
-    grown: Floats = normal(generator, arms) * np.linspace(2 / 3, 4 / 3, arms.shape[1])
-    return grown
-
-
-def unequal(generator: np.random.Generator, arms: Arms) -> Floats:
-    """All contenders but the baseline vary ten times as much; the spread of a pair is that of the others."""
-    scales = np.where(arms > 0, UNEQUAL, 1.0) * np.sqrt(2 / (1 + UNEQUAL**2))
-    scaled: Floats = normal(generator, arms) * scales
-    return scaled
-
-
-def coarse(generator: np.random.Generator, arms: Arms) -> Floats:
-    """Values in steps as large as their standard deviation."""
-    return np.rint(normal(generator, arms))
-
-
-def counts(scale: float, generator: np.random.Generator, arms: Arms) -> Floats:
-    """Poisson counts, so many that they vary by `scale`; the next one up for a count of 0."""
-    drawn: Floats = np.log(np.maximum(generator.poisson(scale**-2, arms.shape), 1))
-    return drawn
-
-
 def rare(share: float, scale: float, generator: np.random.Generator, arms: Arms) -> Floats:
     """A share of the contenders' boots, and none of the baseline's, takes 20 % longer: a real difference of means."""
     slow = (arms > 0) & (generator.random(arms.shape) < share)
     values: Floats = scale * normal(generator, arms) + np.log(RARE_SLOWDOWN) * slow
     return values
-
-
-def missing(generator: np.random.Generator, arms: Arms) -> Floats:
-    """One value in five is missing, whatever it was and whosever."""
-    return np.where(generator.random(arms.shape) < MISSING, np.nan, normal(generator, arms))
 
 
 def censoring(generator: np.random.Generator, arms: Arms) -> Floats:
@@ -152,11 +99,19 @@ def scale_noise(draw: Draw, scale: float) -> Draw:
 
 
 def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
-    """Every noise by name, with what it is; a boot varies by `scale`."""
+    """Every noise by name, with what it is; a boot varies by `scale`. The spread of a pair is the same in all `units`."""
+    # Of lognormal delays with sigma = 1.
+    delay = np.sqrt((np.e - 1) * np.e)
     units: dict[str, tuple[str, Draw]] = {
         "bimodal": ("two modes, .7 and .3 of the boots", bimodal),
-        "heavy": ("heavy tails (Student's t, 3 degrees of freedom)", heavy),
-        "drift": (f"a linear drift of {DRIFT_SDS:g} SD of a boot over the run", drift),
+        "heavy": (
+            "heavy tails (Student's t, 3 degrees of freedom)",
+            lambda draw, arms: draw.standard_t(3, arms.shape) / np.sqrt(3),
+        ),
+        "drift": (
+            f"a linear drift of {DRIFT_SDS:g} SD of a boot over the run",
+            lambda draw, arms: normal(draw, arms) + np.linspace(0, DRIFT_SDS, arms.shape[1]),
+        ),
         "step": (f"a step of {STEP_SDS:g} SD at a random time", step),
         "ar-0.4": ("autocorrelation .4 from trial to trial", partial(autoregression, 0.4)),
         "ar-0.5": ("autocorrelation .5", partial(autoregression, 0.5)),
@@ -165,16 +120,35 @@ def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
         "period-4": (f"a sine of period 4 trials, {PERIOD_SDS:g} SD high", partial(periodic, 4)),
         "period-5": (f"a sine of period 5 trials, {PERIOD_SDS:g} SD high", partial(periodic, 5)),
         "place": (f"one place of each block {PLACE_SDS:g} SD slower", partial(slow_place, PLACE_SDS)),
-        "growing": ("a spread that doubles over the run", growing),
-        "unequal": ("a baseline that varies a tenth as much", unequal),
-        "coarse": ("values in steps of one SD", coarse),
-        "missing": ("one value in five missing at random", missing),
-        "sharp": ("two sharp modes, half of the boots each", sharp),
+        "growing": (
+            "a spread that doubles over the run",
+            lambda draw, arms: normal(draw, arms) * np.linspace(2 / 3, 4 / 3, arms.shape[1]),
+        ),
+        "unequal": (
+            "a baseline that varies a tenth as much",
+            lambda draw, arms: (
+                normal(draw, arms) * (np.where(arms > 0, UNEQUAL, 1.0) * np.sqrt(2 / (1 + UNEQUAL**2)))
+            ),
+        ),
+        "coarse": ("values in steps of one SD", lambda draw, arms: np.rint(normal(draw, arms))),
+        "missing": (
+            "one value in five missing at random",
+            lambda draw, arms: np.where(draw.random(arms.shape) < MISSING, np.nan, normal(draw, arms)),
+        ),
+        # The worst case for few pairs.
+        "sharp": (
+            "two sharp modes, half of the boots each",
+            lambda draw, arms: 2.0 * (draw.random(arms.shape) < 0.5) + 0.02 * draw.standard_normal(arms.shape),
+        ),
     }
     own: dict[str, tuple[str, Draw]] = {
         "normal": ("normal", scale_noise(normal, scale)),
-        "floor": ("a floor and lognormal delays", partial(floor, scale)),
-        "counts": ("Poisson counts", partial(counts, scale)),
+        "floor": (
+            "a floor and lognormal delays",
+            lambda draw, arms: np.log1p(scale / delay * draw.lognormal(0, 1, arms.shape)),
+        ),
+        # So many that they vary by `scale`; the next one up for a count of 0.
+        "counts": ("Poisson counts", lambda draw, arms: np.log(np.maximum(draw.poisson(scale**-2, arms.shape), 1))),
         "rare-1": ("1 % of the contender's boots 20 % slower", partial(rare, 0.01, scale)),
         "rare-5": ("5 % of the contender's boots 20 % slower", partial(rare, 0.05, scale)),
         "rare-10": ("10 % of the contender's boots 20 % slower", partial(rare, 0.1, scale)),
