@@ -151,10 +151,13 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         for part in found
         if part.samples
     ]
-    whole = next(table for _, table in tables if table is not None)
+    present = [table for _, table in tables if table is not None]
+    whole = present[0]
 
     def chain_field(pick: Callable[[Samples], dict[str, list[T]]], nothing: T) -> dict[str, list[T]]:
-        """A field by contender over all parts; `nothing` stands for each block of a table that lacks it."""
+        """A field by contender over all parts, where any has it; `nothing` stands for each block of a table that lacks it."""
+        if not any(map(pick, present)):
+            return {}
         return {
             name: [
                 value
@@ -166,7 +169,7 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
             for name in whole.contenders
         }
 
-    present = [table for _, table in tables if table is not None]
+    beyond = {name: [block for table in present for block in table.beyond.get(name, [])] for name in whole.contenders}
     return structs.replace(
         whole,
         blocks=[block for part, _ in tables for block in part.samples[0].blocks],
@@ -184,20 +187,12 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         order={
             name: [place for part, _ in tables for place in part.samples[0].order[name]] for name in whole.contenders
         },
-        absent=chain_field(lambda table: table.absent, False) if any(table.absent for table in present) else {},
-        beyond={
-            name: [block for table in present for block in table.beyond.get(name, [])] for name in whole.contenders
-        }
-        if any(table.beyond for table in present)
-        else {},
+        absent=chain_field(lambda table: table.absent, False),
+        beyond=beyond if any(table.beyond for table in present) else {},
         resolution=max(table.resolution for table in present),
-        conditions=chain_field(lambda table: table.conditions, {})
-        if any(table.conditions for table in present)
-        else {},
-        distributions=chain_field(lambda table: table.distributions, None)
-        if any(table.distributions for table in present)
-        else {},
-        turns=chain_field(lambda table: table.turns, []) if any(table.turns for table in present) else {},
+        conditions=chain_field(lambda table: table.conditions, {}),
+        distributions=chain_field(lambda table: table.distributions, None),
+        turns=chain_field(lambda table: table.turns, []),
         modes=next((table.modes for table in present if table.modes), {}),
         covariates={name: chain_field(partial(covariate, name), None) for name in whole.covariates},
     )

@@ -101,38 +101,13 @@ def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -
     head = rf"metric & verdict & change & {escape_latex(comparison.baseline)} & {escape_latex(comparison.contender)} & $n$ \\"
     label = rf"\label{{tab:kduel-{number}}}"
     if 2 * len(rows) > LONG:
-        return "\n".join(
-            [
-                r"{\scriptsize",
-                rf"\begin{{longtable}}{{{BROKEN}}}",
-                rf"\caption{{{caption}}}{label} \\",
-                r"\toprule",
-                head,
-                r"\midrule",
-                r"\endhead",
-                *rows,
-                r"\bottomrule",
-                r"\end{longtable}",
-                "}",
-                below,
-            ]
-        )
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering\footnotesize",
-            rf"\caption{{{caption}}}{label}",
-            FITTED + rf"\begin{{tabular}}{{{COLUMNS}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}}",
-            below,
-            r"\end{table}",
-        ]
-    )
+        begin = [r"{\scriptsize", rf"\begin{{longtable}}{{{BROKEN}}}", rf"\caption{{{caption}}}{label} \\"]
+        repeated, end = [r"\endhead"], [r"\end{longtable}", "}", below]
+    else:
+        begin = [r"\begin{table}", r"\centering\footnotesize", rf"\caption{{{caption}}}{label}"]
+        begin.append(FITTED + rf"\begin{{tabular}}{{{COLUMNS}}}")
+        repeated, end = [], [r"\end{tabular}}", below, r"\end{table}"]
+    return "\n".join([*begin, r"\toprule", head, r"\midrule", *repeated, *rows, r"\bottomrule", *end])
 
 
 def row(metric: MetricResult, said: Digest) -> str:
