@@ -98,15 +98,9 @@ def has_word(line: Available, word: str) -> bool:
 def format_table(lines: list[Available]) -> str:
     """Columns, a header above."""
     from kduel.cli.terminal import bold
-    from kduel.core.text import printable
+    from kduel.core.text import align_columns, printable
 
     rows = [("KERNEL", "VERSION", "FROM", "")]
     rows += [(line.spec, line.version, line.where, "cached" if line.cached else "") for line in lines]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    told = []
-    for number, row in enumerate(rows):
-        text = printable(
-            "  ".join((*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]))
-        )
-        told.append(bold(text.rstrip()) if number == 0 else text.rstrip())
-    return "\n".join(told)
+    head, *told = map(printable, align_columns(rows, left=range(4)))
+    return "\n".join([bold(head), *told])

@@ -87,7 +87,7 @@ def as_csv(rows: list[list[str | int | float | None]]) -> str:
 def as_table(columns: list[str], rows: list[list[str | int | float | None]], longest: int | None) -> str:
     """Aligned columns under a header; numbers at the right. Texts are cut at `longest` characters, if it is given."""
     from kduel.core.format import MISSING
-    from kduel.core.text import visible
+    from kduel.core.text import align_columns, visible
 
     if not rows:
         return "No rows.\n"
@@ -98,14 +98,5 @@ def as_table(columns: list[str], rows: list[list[str | int | float | None]], lon
         ]
         for row in rows
     ]
-    widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
-    numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
-    lines = [columns, *cells]
-    return "".join(
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        + "\n"
-        for line in lines
-    )
+    words = [i for i in range(len(columns)) if not all(isinstance(row[i], int | float | None) for row in rows)]
+    return "".join(f"{line}\n" for line in align_columns([columns, *cells], left=words))

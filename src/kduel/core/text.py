@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 PLAIN_WIDTH = 100
 """Columns of a page where no terminal sets another number."""
@@ -99,6 +99,19 @@ def cut_in_the_middle(text: str, width: int) -> str:
         return text
     left = width - len(CUT)
     return f"{text[: left - left // 2]}{CUT}{text[len(text) - left // 2 :]}"
+
+
+def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Lines of columns, as wide as their widest cell and two spaces apart; cells are set to the right but for those at the
+    places `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

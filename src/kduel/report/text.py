@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
-from kduel.core.text import PLAIN_WIDTH, obeys_escapes
+from kduel.core.text import PLAIN_WIDTH, align_columns, obeys_escapes
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 from kduel.report.content.closing import EXACT_MEANS, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.factors import cell_lines, factor_groups
-from kduel.report.content.machines import HEAD, MachineTable, machine_tables
+from kduel.report.content.machines import HEAD, machine_tables
 from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
 from kduel.report.content.ranking import ranking_lines
 from kduel.report.content.tails import bound_lines, tail_lines
@@ -118,9 +118,8 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
     print_notes(console, said, all_findings)
     for table in machine_tables(results):
-        print_lines(
-            console, f"Machines, {table.title}", [*align_rows(table), *([table.spread] if table.spread else [])]
-        )
+        lines = align_columns([HEAD, *(row.cells for row in table.rows)], left=(0, len(HEAD) - 1))
+        print_lines(console, f"Machines, {table.title}", [*lines, *([table.spread] if table.spread else [])])
     for group in factor_groups(results):
         print_lines(console, f"Cells, {'/'.join(group.group)}", cell_lines(group))
     print_lines(console, "Bound", bound_lines(results))
@@ -215,16 +214,3 @@ def print_lines(console: Console, heading: str, lines: list[str]) -> None:
         console.print(heading, style="bold")
         for line in lines:
             console.print(line, overflow="fold")
-
-
-def align_rows(table: MachineTable) -> list[str]:
-    """The table's rows under their heading, in columns."""
-    rows = [HEAD, *(row.cells for row in table.rows)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column in (0, len(HEAD) - 1) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from kduel.core.format import amount, effect, mean_and_sd, plain_number
 from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import align_columns, visible
 from kduel.judge.factors.contrasts import level_name
 from kduel.judge.factors.headline import (
     Group,
@@ -228,12 +228,12 @@ def cell_lines(found: FactorGroup) -> list[str]:
     """The cells' means in lines of columns; nothing where they are too many for a screen."""
     if len(found.cells) > LINES_OF_CELLS:
         return []
-    names = [
-        visible(", ".join(f"{name}={level}" for name, level in cell.levels.items()), 100) for cell in found.cells
-    ]
-    width = max(map(len, names))
     unit = visible(found.effects[0].result.unit, 20)
-    return [
-        f"{name:<{width}}  {mean_and_sd(cell.mean, cell.sd)} {unit} (n = {cell.n})"
-        for name, cell in zip(names, found.cells, strict=True)
+    rows = [
+        (
+            visible(", ".join(f"{name}={level}" for name, level in cell.levels.items()), 100),
+            f"{mean_and_sd(cell.mean, cell.sd)} {unit} (n = {cell.n})",
+        )
+        for cell in found.cells
     ]
+    return align_columns(rows, left=(0, 1))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from msgspec import Struct
 
-from kduel.core.format import estimate_texts, spread_text
+from kduel.core.format import effect_numbers, estimate_texts, spread_text
 from kduel.core.metric_results import MachinesResult, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
@@ -33,13 +31,6 @@ class MachineRow(Struct, frozen=True, kw_only=True):
 HEAD = ("machine", "blocks", "effect", "interval", "")
 
 
-class Cells(TypedDict):
-    """An effect as it is shown."""
-
-    effect: str
-    interval: str
-
-
 class MachineTable(Struct, frozen=True, kw_only=True):
     """A metric of one contender on all machines."""
 
@@ -57,34 +48,27 @@ def machine_tables(results: Results) -> list[MachineTable]:
 def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
     """Each machine, then what holds on all of them."""
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
-    rows = [
-        MachineRow(
-            name=visible(one.machine, 80) or "this machine",
-            n=one.n,
-            **numbers(one.effect, one.low, one.high, unit),
-            note="contradicts the others" if one.contradicts else "differs in size" if one.differs else "",
-        )
-        for one in found.effects
-    ]
-    count = plural(len(found.effects), "machine")
-    if len(rows) > 1:
+
+    def row(
+        name: str, n: int, effect: float, low: float | None, high: float | None, note: str, whole: bool
+    ) -> MachineRow:
+        shown, interval = estimate_texts(effect, low, high, unit)
+        return MachineRow(name=name, n=n, effect=shown, interval=interval, note=note, whole=whole)
+
+    rows = []
+    for one in found.effects:
+        note = "contradicts the others" if one.contradicts else "differs in size" if one.differs else ""
         rows.append(
-            MachineRow(
-                name="these machines", n=metric.n, **numbers(found.pooled, found.low, found.high, unit),
-                note="" if found.scope == "class" else "the verdict", whole=True,
-            )
-        )  # fmt: skip
-    if found.scope == "class":
-        ratio = metric.scale == "ratio"
-        effect = metric.effect_pct if ratio else metric.effect
-        low, high = (metric.ci_low_pct, metric.ci_high_pct) if ratio else (metric.ci_low, metric.ci_high)
-        if effect is not None:
-            rows.append(
-                MachineRow(
-                    name="machines like these", n=metric.n, **numbers(effect, low, high, unit), note="the verdict",
-                    whole=True,
-                )
-            )  # fmt: skip
+            row(visible(one.machine, 80) or "this machine", one.n, one.effect, one.low, one.high, note, False)
+        )
+    count = plural(len(found.effects), "machine")
+    of_class = found.scope == "class"
+    if len(rows) > 1:
+        note = "" if of_class else "the verdict"
+        rows.append(row("these machines", metric.n, found.pooled, found.low, found.high, note, True))
+    effect, low, high, _ = effect_numbers(metric)
+    if of_class and effect is not None:
+        rows.append(row("machines like these", metric.n, effect, low, high, "the verdict", True))
     spread = ""
     if found.spread is not None and found.spread_low is not None and found.spread_high is not None:
         size = spread_text(found.spread, found.spread_low, found.spread_high, unit)
@@ -94,9 +78,3 @@ def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
         rows=rows,
         spread=spread,
     )
-
-
-def numbers(effect: float, low: float | None, high: float | None, unit: str) -> Cells:
-    """The cells of effect and interval."""
-    shown, interval = estimate_texts(effect, low, high, unit)
-    return {"effect": shown, "interval": interval}

@@ -11,7 +11,7 @@ from kduel.core.experiment import Aspect
 from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import align_columns, visible
 from kduel.report.content.digest import SIGNS, sign_of
 
 SUMMED: tuple[Aspect, ...] = ("cpu-time", "activity")
@@ -105,12 +105,8 @@ def cell(result: MetricResult) -> str:
 
 def grid(rows: Sequence[Sequence[str]]) -> str:
     """Columns: the first to the left, the others to the right, under a rule."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) if not column else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]  # fmt: skip
-    return "\n".join([lines[0], "─" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
+    head, *lines = align_columns(rows)
+    return "\n".join([head, "─" * max(map(len, (head, *lines))), *lines])
 
 
 def column_of(judged: JudgedCell) -> str:

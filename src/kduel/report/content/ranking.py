@@ -9,7 +9,7 @@ from msgspec import Struct
 from kduel.core.format import effect_places
 from kduel.core.metric_results import AspectRanking, MetricResult, Rank
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import align_columns, visible
 from kduel.judge.ranking import ratios
 
 NOT_FAST = frozenset(
@@ -94,8 +94,8 @@ def ranking_lines(results: Results) -> list[str]:
 
 def rank_lines(rows: Sequence[RankRow]) -> list[str]:
     """The rows in columns."""
-    ranks, names = (max(len(getattr(row, field)) for row in rows) for field in ("rank", "contender"))
-    return [f"  {row.rank:<{ranks}}  {row.contender:<{names}}  {row.said}{verdict_note(row)}" for row in rows]
+    cells = [(row.rank, row.contender, row.said + verdict_note(row)) for row in rows]
+    return [f"  {line}" for line in align_columns(cells, left=(0, 1, 2))]
 
 
 def verdict_note(row: RankRow) -> str:

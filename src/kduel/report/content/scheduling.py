@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from kduel.benchmarks.support.schedstat import GROUP, LEVELS, of_level
 from kduel.core.format import MISSING, arms, effect, interval_text, shown_unit
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.core.text import plural, visible
+from kduel.core.text import align_columns, plural, visible
 
 PREFIX = "sched-"
 WAKEUPS = ("wakeups", "wakeups-local", "local-share", "wakeups-remote", "wakeups-affine")
@@ -121,17 +122,9 @@ def counters_text(tables: Sequence[CounterTable]) -> str:
     for table in tables:
         head = ("", table.baseline, table.contender, "change", "interval", "")
         rows = [head, *(row.cells for _, rows in table.parts for row in rows)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        lines += [table.title, ""]
-        lines.append(_line(head, widths))
+        aligned = (f"  {line}".rstrip() for line in align_columns(rows, left=(0, len(head) - 1)))
+        lines += [table.title, "", next(aligned)]
         for heading, part in table.parts:
-            lines.append(heading)
-            lines += [_line(row.cells, widths) for row in part]
+            lines += [heading, *itertools.islice(aligned, len(part))]
         lines.append("")
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    name, *numbers = cells
-    shown = [cell.rjust(width) for cell, width in zip(numbers[:-1], widths[1:-1], strict=True)]
-    return "  ".join(["  " + name.ljust(widths[0]), *shown, numbers[-1]])
