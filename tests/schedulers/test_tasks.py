@@ -75,6 +75,15 @@ def test_what_is_begun_and_does_not_end_is_an_error() -> None:
     assert "process 1 of task stuck did not end what it had begun" in told
 
 
+def test_a_cpu_that_is_too_slow_for_the_work_is_refused_with_its_speed() -> None:
+    words = ["--time", "20", "task=beat", "period=5000000", "run=100"]
+    told = ktasks("--speed", "100000000", *words, status=2)["stderr"]
+    (speed,) = re.findall(r"Give speed = ([0-9.e+]+)$", told.strip())
+    assert 0.1 < float(speed) < 25_000
+    # So given, the same CPU is fast enough, even if it is three times as slow by then.
+    assert ktasks("--speed", str(max(1, round(1000 * float(speed)))), *words)["beat"]["late"] <= 4
+
+
 @pytest.mark.parametrize("mix", sorted(path.stem for path in MIXES.glob("*.toml")))
 def test_mixes_give_all_their_metrics_and_none_from_garbled_output(mix: str, tmp_path: Path) -> None:
     table = {"mix": mix, "time": 2, "speed": 20.0}

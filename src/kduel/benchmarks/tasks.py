@@ -90,7 +90,8 @@ class TasksOutput(Struct):
 
 class TasksParameters(VariedParameters, frozen=True):
     """Either a `mix` that comes with KDuel, or `tasks` of one's own. `speed` is how many points of pi a CPU calculates in a
-    microsecond: `run 2ms` is so much work, the same for all contenders. 400 is a server CPU of 2023; four exact CPUs have 9."""
+    microsecond: `run 2ms` is so much work, the same for all contenders. 400 is a server CPU of 2023; four exact CPUs have 9.
+    A CPU that is less than a quarter as fast is refused."""
 
     mix: Literal["", "audio", "game"] = ""
     tasks: dict[Name, Task] = {}
@@ -274,7 +275,7 @@ def words_of(parameters: TasksParameters) -> list[str]:
     if len(chosen) > MOST_TASKS or sum(task.count for task in chosen.values()) > MOST_PROCESSES:
         raise ValueError(f"there are at most {MOST_TASKS} tasks and {MOST_PROCESSES} processes")
     numbers: dict[str, int] = {}
-    words = [f"--time {1000 * parameters.time}"]
+    words = [f"--time {1000 * parameters.time} --speed {round(1000 * parameters.speed)}"]
     woken = {step.split()[1] for task in chosen.values() for step in task.steps if re.match(r"wake \S", step)}
     for name, task in chosen.items():
         words += [f"task={name} count={task.count}", *([f"policy={task.policy}"] if task.policy else [])]

@@ -1,6 +1,6 @@
 /* ktasks: tasks that repeat steps given as data, as rt-app has them; how late each begins, and how long it takes.
  *
- *   ktasks [--time MS] [--policy POLICY] task=NAME [count=N] [policy=POLICY] STEP... [task=...]
+ *   ktasks [--time MS] [--speed POINTS] [--policy POLICY] task=NAME [count=N] [policy=POLICY] STEP... [task=...]
  *   period=NS     to the next multiple of so long, planned beforehand; one that is over is skipped, late. The first step only
  *   wait=N        until it has been woken N times; a wake-up is for one of the task's processes
  *   run=POINTS    points of pi; fork=POINTS has a child of its own do it, and waits for its end
@@ -9,7 +9,8 @@
  * A task that begins with a period or a wait is measured from that plan or wake-up on:
  *   latency   to its next instruction: with a period also where it was still busy then, or has skipped it
  *   response  to the end of its steps
- * Others have what they got done. All processes are let go at once; a fifth of a second later the time begins. It ends
+ * Others have what they got done. With --speed, points of pi in a millisecond, a CPU that is less than a quarter as fast is
+ * refused: its work would not be what it was meant to be. All processes are let go at once; a fifth of a second later the time begins. It ends
  * when all that was begun in it has been done, under the same load.
  */
 #define _GNU_SOURCE
@@ -71,7 +72,7 @@ struct member {
 
 static struct task tasks[TASKS];
 static int task_count, member_count;
-static long long time_ms = 1000;
+static long long time_ms = 1000, speed;
 static struct member *members;
 static struct inbox *inboxes;
 static _Atomic uint32_t *locks, *let_go;
@@ -297,7 +298,7 @@ static void wait_for_the_last(void) {
 }
 
 static void usage_error(const char *why) {
-    fprintf(stderr, "ktasks: %s\nusage: ktasks [--time MS] [--policy POLICY] task=NAME [count=N] [policy=POLICY] STEP... [task=...]\n"
+    fprintf(stderr, "ktasks: %s\nusage: ktasks [--time MS] [--speed POINTS] [--policy POLICY] task=NAME [count=N] [policy=POLICY] STEP... [task=...]\n"
             "steps: period=NS wait=N run=POINTS fork=POINTS sleep=NS wake=TASK:N lock=L unlock=L\n", why);
     exit(2);
 }
@@ -328,6 +329,7 @@ static void read_words(int count, char **words) {
     for (int i = 1; i < count; i++) {
         const char *value = strchr(words[i], '=');
         if (!strcmp(words[i], "--time") && i + 1 < count) time_ms = number_of(words[i + 1], words[i + 1] + strlen(words[i + 1]), 1, 3600000), i++;
+        else if (!strcmp(words[i], "--speed") && i + 1 < count) speed = number_of(words[i + 1], words[i + 1] + strlen(words[i + 1]), 1, 1000000000), i++;
         else if (!strcmp(words[i], "--policy") && i + 1 < count) policy = words[++i];
         else if (!value++) usage_error(words[i]);
         else if (!strncmp(words[i], "task=", 5)) {
@@ -372,6 +374,28 @@ static void start_all(void) {
             prctl(PR_SET_NAME, name);
             run_member(mine);
         }
+}
+
+/* Points of pi that this CPU calculates in a millisecond, undisturbed. */
+static long long own_speed(void) {
+    enum { POINTS = 2000, TRIES = 5 };
+    uint64_t state = pi_seed(0), sink = 0;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < TRIES; i++) {
+        int64_t before = now_ns();
+        sink += pi_points(&state, POINTS);
+        int64_t took = now_ns() - before;
+        if (took < least) least = took;
+    }
+    return sink ? POINTS * 1000000LL / (least + 1) : 0;
+}
+
+static void check_speed(void) {
+    long long own = own_speed();
+    if (own * 4 >= speed) return;
+    fprintf(stderr, "ktasks: a CPU calculates %.1f points of pi in a microsecond, not %.1f: run 1ms would take %lld ms. Give speed = %.1f\n",
+            (double)own / 1e3, (double)speed / 1e3, speed / (own + 1), (double)own / 1e3);
+    exit(2);
 }
 
 static void put_sum(const char *name, int task, size_t offset) {
@@ -444,6 +468,7 @@ int main(int count, char **words) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct policy above = {.size = 48, .policy = FIFO, .priority = 98, .flags = RESET_ON_FORK};
     int raised = policy_set(&above) == 0;
+    check_speed();
     fflush(stdout);
     start_all();
     wait_until_ready();
