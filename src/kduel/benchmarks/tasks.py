@@ -93,13 +93,13 @@ class TasksParameters(VariedParameters, frozen=True):
     microsecond: `run 2ms` is so much work, the same for all contenders. 400 is a server CPU of 2023; four exact CPUs have 9.
     A CPU that is less than a quarter as fast is refused."""
 
-    mix: Literal["", "audio", "game"] = ""
+    mix: Literal["own", "audio", "game"] = "own"
     tasks: dict[Name, Task] = {}
     time: Annotated[int, Meta(ge=1, le=3600)] = 2
     speed: Annotated[float, Meta(ge=0.1, le=100_000)] = 400.0
 
     def __post_init__(self) -> None:
-        if bool(self.mix) == bool(self.tasks):
+        if (self.mix == "own") != bool(self.tasks):
             raise ValueError("give either a mix (audio, game) or tasks of your own")
         words_of(self)
 
