@@ -65,6 +65,27 @@ def test_a_missing_program_fails_a_test_in_ci_and_skips_it_elsewhere(tmp_path: P
     assert "no-such-program" in done.stdout or not ci
 
 
+@pytest.mark.parametrize(("environment", "packages", "status"), [(0, 0, 0), (3, 0, 3), (0, 100, 100)])
+def test_what_cannot_be_set_up_ends_the_setup_for_development(
+    tmp_path: Path, environment: int, packages: int, status: int
+) -> None:
+    """The environment is made beside the packages: neither's failure may be lost, and nothing goes on."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/setup-dev", tmp_path / "scripts")
+    for name, line in (("setup", f"sleep 0.3; touch made; exit {environment}"), ("apt-install", f"exit {packages}")):
+        (tmp_path / "scripts" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "scripts" / name).chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for name in ("dirname", "sleep", "touch"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    # Nearly nothing is installed there, so that packages are asked for.
+    command = ["/usr/bin/env", f"PATH={tmp_path / 'bin'}", "/bin/sh", tmp_path / "scripts/setup-dev"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert "installing what the tests need:" in done.stderr
+    assert packages or (tmp_path / "made").exists()
+
+
 def test_the_setup_scripts_are_clean_shell(need: Callable[..., str]) -> None:
     scripts = [
         ROOT / name
