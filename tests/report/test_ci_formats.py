@@ -51,6 +51,21 @@ def test_outcomes_follow_the_verdict(verdict: Any, below: bool, junit: str, badg
     assert badge in report_format("badge").render(results)
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "badge"),
+    [
+        (["faster", "slower", "faster"], "slower in 1 of 3"),
+        (["faster", "undecided", "undecided"], "faster in 1 of 3"),
+        (["equivalent", "undecided", "equivalent"], "undecided in 1 of 3"),
+    ],
+)
+def test_the_badge_has_the_worst_outcome(verdicts: list[Any], badge: str) -> None:
+    results = simulated(blocks=10, metrics=3)
+    for metric, verdict in zip(results.metrics, verdicts, strict=True):
+        metric.role, metric.verdict, metric.below_delta = "primary", verdict, False
+    assert badge in report_format("badge").render(results)
+
+
 @pytest.mark.parametrize("verdict", ["slower", "faster", "equivalent", "undecided"])
 def test_nothing_follows_from_what_the_benchmark_sets(verdict: Any) -> None:
     results = simulated(blocks=10, metrics=1)
