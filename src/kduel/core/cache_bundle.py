@@ -70,10 +70,8 @@ class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleContents:
-    """Content of a bundle of these entries (kind, key). Kinds that can be made without network are left out.
-
-    Raises HostError where the cache cannot be read.
-    """
+    """Content of a bundle of these entries (kind, key). Kinds that can be made without network are left out. Raises
+    HostError where the cache cannot be read."""
     found = []
     with as_cache_error(cache.root):
         for kind, key in sorted(set(entries)):
@@ -91,10 +89,8 @@ def digest_of(contents: BundleContents) -> str:
 
 
 def pack(cache: Cache, contents: BundleContents, target: IO[bytes], advance: Callable[[float], object]) -> None:
-    """Write a bundle; the same entries always give the same bytes. `advance` hears of each file's bytes.
-
-    Raises HostError where the cache cannot be read, OSError where `target` cannot be written.
-    """
+    """Write a bundle; the same entries always give the same bytes. `advance` hears of each file's bytes. Raises
+    HostError where the cache cannot be read, OSError where `target` cannot be written."""
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, CONTENTS, io.BytesIO(text := msgspec.json.encode(contents)), len(text), executable=False)
         for entry in contents.entries:

@@ -39,10 +39,8 @@ def argument_of(cls: type, generic: type) -> Any:
 
 
 def convert_table(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
-    """A table of a study as a struct. `what` has the table, and `keys` is the word for them in the message.
-
-    Raises InputError naming the key.
-    """
+    """A table of a study as a struct. `what` has the table, and `keys` is the word for them in the message. Raises
+    InputError naming the key."""
     try:
         return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:

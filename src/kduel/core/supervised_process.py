@@ -90,10 +90,8 @@ def end_session(leader: int, but: Collection[int] = ()) -> None:
 
 
 def ask_session(leader: int, patience: float, but: Collection[int] = ()) -> None:
-    """Ask a session's processes, but these, to end, and give them so many seconds; those that do not end stay.
-
-    What one of them starts after it was asked may be what cleans up: it is asked when half of that time is over.
-    """
+    """Ask a session's processes, but these, to end, and give them so many seconds; those that do not end stay. What
+    one of them starts after it was asked may be what cleans up: it is asked when half of that time is over."""
     begin = time.monotonic()
     asked = set(but)
     spare_children = False

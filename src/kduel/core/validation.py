@@ -109,10 +109,8 @@ def moment(when: str) -> datetime | None:
 
 
 def in_utc(when: str) -> str | None:
-    """The one form of a date or time stamp, such that texts sort by time: 2026-01-31, 2026-01-31T10:00:00+00:00.
-
-    A date stays one, and comes before every time of its day. None for what is not of DATE_FORMS.
-    """
+    """The one form of a date or time stamp, such that texts sort by time: 2026-01-31, 2026-01-31T10:00:00+00:00. A
+    date stays one, and comes before every time of its day. None for what is not of DATE_FORMS."""
     found = moment(when)
     if found is None:
         return None

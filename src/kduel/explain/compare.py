@@ -195,10 +195,8 @@ def _each_function(profile: Profile, hops: int) -> dict[str, float]:
 
 
 def fold_small_branches(found: Explanation, share: float = 0.0005, rows: int = 40) -> Explanation:
-    """Fold small branches of the call chains into their callers, and the lesser functions into one row.
-
-    What is below `share` of the whole is no wider than a pixel in a picture. Totals stay as they are.
-    """
+    """Fold small branches of the call chains into their callers, and the lesser functions into one row. What is below
+    `share` of the whole is no wider than a pixel in a picture. Totals stay as they are."""
     least = share * max(*found.total(), 1)
     weights: dict[str, int] = {}
     for chain, counts in found.stacks.items():

@@ -81,9 +81,7 @@ def instruction_classes(text: str) -> Iterator[str]:
 
 def count_costs(dump: Dump, symbols: Symbols, region: int) -> dict[tuple[str, str], int]:
     """(class, function) to its count over all operations of a region. Needs a count with texts and cache lines.
-
-    Raises NotMeasuredError for other processors than x86, whose texts are not known here.
-    """
+    Raises NotMeasuredError for other processors than x86, whose texts are not known here."""
     if dump.architecture != "x86_64":
         raise NotMeasuredError(f"there is no cost model for {dump.architecture}", "Leave --cost away.")
     visits = frozenset(dump.visits(region))

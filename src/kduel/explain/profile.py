@@ -295,10 +295,8 @@ def _sum_by_place(rows: Ints, naming: Naming) -> dict[tuple[CodePlace, str], tup
 def profile(
     dump: Dump, symbols: Symbols, region: int, *, visits: Collection[int] = (), boot: bool = False
 ) -> Profile:
-    """One region with names, or some `visits` of it; in a `boot` the kernel's threads do its work, and are not beside it.
-
-    Raises NotMeasuredError where the guest never entered it.
-    """
+    """One region with names, or some `visits` of it; in a `boot` the kernel's threads do its work, and are not beside
+    it. Raises NotMeasuredError where the guest never entered it."""
     chosen = frozenset(visits or dump.visits(region))
     operations = sum(dump.begins[visit] for visit in chosen)
     if not operations:

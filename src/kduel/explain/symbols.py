@@ -33,10 +33,8 @@ class Symbols:
 
     @classmethod
     def from_kallsyms(cls, text: str) -> Symbols:
-        """Read /proc/kallsyms as root sees it, a System.map, or the output of nm.
-
-        Raises InputError where it names no functions, or hides their addresses.
-        """
+        """Read /proc/kallsyms as root sees it, a System.map, or the output of nm. Raises InputError where it names no
+        functions, or hides their addresses."""
         found = []
         for line in text.splitlines():
             if match := _LINE.match(line):

@@ -256,10 +256,8 @@ def directory_of(directory: Path) -> str:
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:
-    """By contender, the environment of each trial that is not void.
-
-    What trials have in common (a kernel's configuration, above all) is one object: a thousand trials fit in memory.
-    """
+    """By contender, the environment of each trial that is not void. What trials have in common (a kernel's
+    configuration, above all) is one object: a thousand trials fit in memory."""
     found: dict[str, list[Environment]] = {contender.name: [] for contender in lock.contenders}
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     decoded: dict[bytes, Any] = {}

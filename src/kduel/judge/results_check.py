@@ -59,10 +59,8 @@ def with_results(found: Integrity, run: Path) -> Integrity:
 
 
 def compare_kept(run: Path) -> tuple[list[str], list[str]]:
-    """Differences of RUN/results.json from what the raw values give, and reasons why it was not compared, a sentence each.
-
-    Nothing where an import or a merged run has none. Judges the run again.
-    """
+    """Differences of RUN/results.json from what the raw values give, and reasons why it was not compared, a sentence
+    each. Nothing where an import or a merged run has none. Judges the run again."""
     path, kept_run = run / RESULTS, RunDir.find(run)
     remedy = f"`kduel report {shlex.quote(str(run))} -f json -o {shlex.quote(str(path))}` writes it again"
     if not path.exists():

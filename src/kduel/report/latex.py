@@ -111,10 +111,8 @@ def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -
 
 
 def row(metric: MetricResult, said: Digest) -> str:
-    """A metric in two lines, to fit a column of text: below the benchmark, change and means come metric, interval, SDs.
-
-    Its notes are superscripts behind the verdict.
-    """
+    """A metric in two lines, to fit a column of text: below the benchmark, change and means come metric, interval,
+    SDs. Its notes are superscripts behind the verdict."""
     verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
     name = breakable(visible(metric.metric, 200))

@@ -39,10 +39,8 @@ def once_each(settings: dict[str, Any], given: int | None) -> int:
 
 
 def without_impossible(steps: list[Step], kind: str, settings: dict[str, Any]) -> tuple[list[Step], list[str]]:
-    """The steps that a machine of that kind can carry out with these settings, and a sentence about each of the others.
-
-    Raises InputError where none is left.
-    """
+    """The steps that a machine of that kind can carry out with these settings, and a sentence about each of the
+    others. Raises InputError where none is left."""
     # Only here: who reads a study need not import what drives machines.
     from kduel.machines import machine_kind
 

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 import msgspec
+import numpy as np
 from msgspec import Struct, field
 
 from kduel.analysis.campaigns.columns import Column
@@ -18,6 +19,7 @@ from kduel.core.format import amount, percent
 from kduel.core.metric_results import MetricResult
 from kduel.core.text import plural
 from kduel.core.toml import parse_toml, read_text
+from kduel.judge.verdict.secondary import brown_forsythe
 
 Standing = Literal["supported", "not supported", "contradicted", "not testable"]
 Side = Literal["", "higher", "lower"]
@@ -194,18 +196,17 @@ def values_of(column: Column, metric: str) -> list[float]:
 
 def judge_spread(claim: Claim, before: Column, after: Column) -> JudgedClaim:
     """A claimed change of spread, by the test of Brown and Forsythe: absolute distances from the median, compared."""
-    from scipy.stats import levene
-
     one, other = values_of(before, claim.metric), values_of(after, claim.metric)
     if min(len(one), len(other)) < FEWEST:
         reason = f"{min(len(one), len(other))} values have no spread to compare."
         return JudgedClaim(claim=claim, standing="not supported", reasons=[reason])
     first, second = stdev(one), stdev(other)
-    chance = float(levene(one, other, center="median").pvalue)
-    shown = chance < ALPHA
+    chance = brown_forsythe(np.array(one), np.array(other))
+    shown = chance is not None and chance < ALPHA
     agreeing = (second > first) == (claim.spread == "higher")
     standing: Standing = "supported" if shown and agreeing else "contradicted" if shown else "not supported"
-    found = f"SD {first:.4g} and {second:.4g}; such a difference by chance alone: p = {chance:.2g} (Brown-Forsythe)."
+    likely = "not known" if chance is None else f"p = {chance:.2g}"
+    found = f"SD {first:.4g} and {second:.4g}; such a difference by chance alone: {likely} (Brown-Forsythe)."
     change = 100 * (second / first - 1) if first else None
     return JudgedClaim(claim=claim, standing=standing, change_pct=change, reasons=[found])
 

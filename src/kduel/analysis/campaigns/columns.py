@@ -76,10 +76,8 @@ class Column(Struct, kw_only=True):
 
 
 def columns(arguments: Sequence[str]) -> list[Column]:
-    """One column for each `RUN:CONTENDER`, and one for every contender of each plain `RUN`.
-
-    Raises InputError for what is no run, an unknown contender, one that is given twice, or fewer than two columns.
-    """
+    """One column for each `RUN:CONTENDER`, and one for every contender of each plain `RUN`. Raises InputError for
+    what is no run, an unknown contender, one that is given twice, or fewer than two columns."""
     found: list[Column] = []
     given = [split(argument) for argument in arguments]
     places = {path.resolve() for path, _ in given}

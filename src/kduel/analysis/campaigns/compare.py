@@ -100,10 +100,8 @@ def campaigns(arguments: Sequence[str], *, delta: float | None = None, which: Wh
 
 
 def compare(found: Sequence[Column], *, delta: float | None = None, which: Which = "both") -> Campaigns:
-    """The comparison of columns. Raises InputError for a delta that cannot be meant.
-
-    Contenders of one run are judged by the run's own rule; without a `delta` also by its own.
-    """
+    """The comparison of columns. Raises InputError for a delta that cannot be meant. Contenders of one run are judged
+    by the run's own rule; without a `delta` also by its own."""
     keys, left_out = comparable(found)
     pairs = list(chosen_pairs(len(found), which))
     rule = Rule.of_edition(

@@ -72,10 +72,7 @@ class MetricHistory(Struct, kw_only=True):
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
     """The directories of runs in or below the places; a merged run counts, its parts do not. Raises InputError where
-    there is none.
-
-    A run that several paths lead to, by symbolic links, is found once, by the shortest of them.
-    """
+    there is none. A run that several paths lead to, by symbolic links, is found once, by the shortest of them."""
     places = list(places)
     found: dict[Path, Path] = {}
     for place in places:

@@ -62,10 +62,8 @@ def simulated_shares(count: int) -> Floats:
 
 
 def simulate_series(generator: np.random.Generator, rows: int, count: int, neighbours: float) -> Floats:
-    """Series of noise, AR(1): normal ones, and with tails as Student's t with 3 degrees of freedom where they are long.
-
-    In a long series heavy tails alone make a stretch of three that stands out; in a short one they do not.
-    """
+    """Series of noise, AR(1): normal ones, and with tails as Student's t with 3 degrees of freedom where they are
+    long. In a long series heavy tails alone make a stretch of three that stands out; in a short one they do not."""
     shape = (rows, BURN_IN + count)
     values: Floats = generator.standard_t(3, size=shape) if count >= LONG else generator.normal(size=shape)
     for place in range(1, values.shape[1]):

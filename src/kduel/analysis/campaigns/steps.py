@@ -61,10 +61,8 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Seque
 
 
 def strongest(values: Floats, variances: Floats) -> tuple[int, int, float] | None:
-    """The stretch that differs most from the rest, from where to where, and the chance of one so strong by noise.
-
-    A step is a stretch that reaches an end. None for too few values, or none that differ.
-    """
+    """The stretch that differs most from the rest, from where to where, and the chance of one so strong by noise. A
+    step is a stretch that reaches an end. None for too few values, or none that differ."""
     count = values.size
     if count < 2 * FEWEST or np.ptp(values) == 0:
         return None

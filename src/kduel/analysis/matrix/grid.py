@@ -87,10 +87,8 @@ def table_of(contender: ContenderResult, name: str) -> dict[str, object]:
 
 
 def pairs(results: Results) -> list[Pair]:
-    """Each contender against the one that differs from it in a single factor and has the baseline's level of it.
-
-    Of imported contenders only the name is known: each is compared with the baseline.
-    """
+    """Each contender against the one that differs from it in a single factor and has the baseline's level of it. Of
+    imported contenders only the name is known: each is compared with the baseline."""
     contenders = results.contenders
     if not results.paired:
         first = contenders[0].name

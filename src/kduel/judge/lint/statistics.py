@@ -65,10 +65,8 @@ def combine_chances(first: float, second: float) -> float:
 
 
 def serial_correlation(values: Sequence[Floats]) -> tuple[float, float]:
-    """Lag-1 correlation of the ranks of one or more sequences in the order of time, and the chance of one so high.
-
-    A linear trend is taken off first. One-sided; moments of random orders, normal approximation.
-    """
+    """Lag-1 correlation of the ranks of one or more sequences in the order of time, and the chance of one so high. A
+    linear trend is taken off first. One-sided; moments of random orders, normal approximation."""
     from scipy.special import ndtr
 
     from kduel.judge.verdict.secondary import midranks

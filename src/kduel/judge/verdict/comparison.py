@@ -311,10 +311,8 @@ def family(samples: Sequence[Samples]) -> int:
 
 
 def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
-    """Every metric of every contender, in the order of `samples`, over the blocks that count.
-
-    Raises InputError where a table cannot be judged.
-    """
+    """Every metric of every contender, in the order of `samples`, over the blocks that count. Raises InputError where
+    a table cannot be judged."""
     check(samples)
     rule = rule.for_comparisons(family(samples))
     counted = counted_blocks(samples, rule)

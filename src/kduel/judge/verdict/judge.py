@@ -20,10 +20,8 @@ from kduel.judge.verdict.voids import forbidden_by_missing, forbidden_by_turns
 
 
 def judge(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
-    """Every metric of every contender against the baseline, in the order of `samples`.
-
-    Raises InputError naming the metric where a table is not usable: no finite number, a block twice, one arm only.
-    """
+    """Every metric of every contender against the baseline, in the order of `samples`. Raises InputError naming the
+    metric where a table is not usable: no finite number, a block twice, one arm only."""
     comparisons = compare(samples, rule)
     share = split(samples, rule)
     found = [assess_certain(c) or (assess_primary(c, share) if c.table.primary else None) for c in comparisons]

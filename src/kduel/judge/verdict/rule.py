@@ -31,10 +31,8 @@ def fewest_for(comparisons: int, steps: tuple[tuple[int, int], ...] = PRESENT.fe
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The stopping rule of a run. Numbers of blocks count the blocks of the run, complete or not.
-
-    Raises InputError, when made, for numbers that cannot be meant.
-    """
+    """The stopping rule of a run. Numbers of blocks count the blocks of the run, complete or not. Raises InputError,
+    when made, for numbers that cannot be meant."""
 
     delta_pct: float = 1.0
     """The smallest effect of interest, in per cent."""

@@ -65,10 +65,8 @@ def trimmed_t(differences: Floats) -> float | None:
 
 
 def sign_flips(differences: Floats) -> float | None:
-    """Two-sided p of the permutation test that flips the signs of paired differences.
-
-    Exact for 14 pairs or fewer, by 9,999 random signs up to 200, normal beyond; below 6 pairs it cannot reach .05.
-    """
+    """Two-sided p of the permutation test that flips the signs of paired differences. Exact for 14 pairs or fewer, by
+    9,999 random signs up to 200, normal beyond; below 6 pairs it cannot reach .05."""
     n = differences.size
     if n < 2:
         return None
@@ -97,10 +95,8 @@ def random_signs(n: int) -> Floats:
 
 
 def wilcoxon(differences: Floats) -> float | None:
-    """Two-sided p of the signed-rank test; zeros are left out, ties get their mean rank and are allowed for.
-
-    Exact for up to 50 differences, else by the normal approximation.
-    """
+    """Two-sided p of the signed-rank test; zeros are left out, ties get their mean rank and are allowed for. Exact
+    for up to 50 differences, else by the normal approximation."""
     kept = differences[differences != 0]
     n = kept.size
     if differences.size < 2:
@@ -141,10 +137,8 @@ def midranks(values: Floats) -> Floats:
 
 
 def hodges_lehmann(differences: Floats, level: float = 0.05) -> tuple[float, float | None, float | None] | None:
-    """The median of all pairwise means of differences, with the interval at 1 - `level` that belongs to it.
-
-    No interval below 6 pairs at .05: the signed-rank distribution has no tail so small.
-    """
+    """The median of all pairwise means of differences, with the interval at 1 - `level` that belongs to it. No
+    interval below 6 pairs at .05: the signed-rank distribution has no tail so small."""
     n = differences.size
     if n < 2:
         return None
@@ -199,10 +193,8 @@ def cliffs_delta(before: Floats, after: Floats) -> float | None:
 
 
 def mann_whitney(before: Floats, after: Floats) -> float | None:
-    """Two-sided p of the rank-sum test as if the values were not paired.
-
-    Exact, ties allowed for, up to 40 values; else normal, corrected for ties and continuity.
-    """
+    """Two-sided p of the rank-sum test as if the values were not paired. Exact, ties allowed for, up to 40 values;
+    else normal, corrected for ties and continuity."""
     m, n = before.size, after.size
     if min(m, n) < 2:
         return None
@@ -249,10 +241,8 @@ ALIKE = 1e-9
 
 
 def brown_forsythe(before: Floats, after: Floats) -> float | None:
-    """p that both arms vary equally: analysis of variance of the distances from each arm's median.
-
-    None where the distances within each arm are all alike, as of two values in turn: nothing shows how far they vary by
-    chance."""
+    """p that both arms vary equally: analysis of variance of the distances from each arm's median. None where the
+    distances within each arm are all alike, as of two values in turn: nothing shows how far they vary by chance."""
     m, n = before.size, after.size
     if min(m, n) < 3:
         return None

@@ -204,10 +204,8 @@ class Heterogeneity(NamedTuple):
 
 
 def heterogeneity(found: Fit, level: float) -> Heterogeneity:
-    """The Q-profile interval (Viechtbauer, 2007) with the pooled variance and quantiles of F, since that is estimated.
-
-    Zero to infinity where nothing is known of the noise.
-    """
+    """The Q-profile interval (Viechtbauer, 2007) with the pooled variance and quantiles of F, since that is
+    estimated. Zero to infinity where nothing is known of the noise."""
     noise = variance_within(found)
     between = found.counts.size - 1.0
     lower, middle, upper = (

@@ -36,10 +36,8 @@ class Site(Struct, kw_only=True):
 
 
 def write_site(place: Path, index: Path, out: Path) -> list[str]:
-    """The names of the pages written to `out`, about the runs below `place`. Raises InputError, HostError.
-
-    An earlier site is brought up to date: its pages are replaced one by one, and those that are no longer needed removed.
-    """
+    """The names of the pages written to `out`, about the runs below `place`. Raises InputError, HostError. An earlier
+    site is brought up to date: its pages are replaced one by one, and those that are no longer needed removed."""
     out = out.resolve()
     earlier = pages_of(out)
     found = pages(index, reports_of(place, index, out))

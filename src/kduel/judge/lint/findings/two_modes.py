@@ -50,10 +50,8 @@ def modes(values: Floats, level: float = 0.001) -> tuple[Floats, Floats] | None:
 
 
 def separation(ordered: Floats) -> tuple[int, float]:
-    """The best cut of sorted values, and by how many standard deviations the means of its parts differ.
-
-    The larger deviation counts, a part's own or that within both: the long tail of one crooked group is no second one.
-    """
+    """The best cut of sorted values, and by how many standard deviations the means of its parts differ. The larger
+    deviation counts, a part's own or that within both: the long tail of one crooked group is no second one."""
     count = ordered.size
     least = max(LEAST_VALUES, math.ceil(LEAST_SHARE * count))
     cuts = np.arange(least, count - least + 1)

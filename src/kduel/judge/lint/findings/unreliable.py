@@ -12,10 +12,8 @@ from kduel.judge.lint.finding import Finding
 
 
 def unreliable(case: Case) -> Iterator[str]:
-    """An interval of imported data that is wider than the effect, which a published table quotes without it.
-
-    A run of KDuel's own needs no such finding: its report never shows an effect without the interval.
-    """
+    """An interval of imported data that is wider than the effect, which a published table quotes without it. A run of
+    KDuel's own needs no such finding: its report never shows an effect without the interval."""
     result = case.result
     if case.paired or result.scale != "ratio" or result.role != "primary":
         return
