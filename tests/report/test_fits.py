@@ -55,13 +55,13 @@ def test_nothing_is_fitted_to_two_levels_to_names_or_to_what_is_not_positive() -
     def cells(*levels: str, value: float | None = 1.0):
         return [({"cpus": level}, [value, 1.0, 1.0]) for level in levels]
 
-    assert fits("time", cells("1", "2", "4"), exact=False)
-    assert not fits("time", cells("1", "2"), exact=False)
-    assert not fits("time", cells("one", "two", "four"), exact=False)
-    assert not fits("time", cells("0", "2", "4"), exact=False)
-    assert not fits("time", cells("1", "2", "4", value=None), exact=False)
-    assert fits("time", cells("1", "2", "4", value=None), exact=True)
-    assert not fits("time", cells("1", "2", "4", value=-1.0)[:3], exact=False)
+    assert fits("time", cells("1", "2", "4"), varies=True)
+    assert not fits("time", cells("1", "2"), varies=True)
+    assert not fits("time", cells("one", "two", "four"), varies=True)
+    assert not fits("time", cells("0", "2", "4"), varies=True)
+    assert not fits("time", cells("1", "2", "4", value=None), varies=True)
+    assert fits("time", cells("1", "2", "4", value=None), varies=False)
+    assert not fits("time", cells("1", "2", "4", value=-1.0)[:3], varies=True)
 
 
 def test_what_neither_grows_nor_falls_is_not_said_to(tmp_path: Path) -> None:
