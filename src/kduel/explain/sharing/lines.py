@@ -14,6 +14,8 @@ STRUCTURES = {
     "net_namespace": "net", "uid_cache": "user_struct",
 }  # fmt: skip
 """Structures by slab cache, where it is not called like its structure."""
+OPEN_ENDED = "task_struct"
+"""Its last field, the FPU's state, is as long as the processor needs, so that objects are shorter than the type."""
 VARIABLES = {
     "init_task": "task_struct", "init_net": "net", "init_user_ns": "user_namespace", "init_pid_ns": "pid_namespace",
     "init_css_set": "css_set", "init_ucounts": "ucounts", "root_user": "user_struct", "init_struct_pid": "pid",
@@ -108,7 +110,7 @@ class Namer:
         number = self.memory.btf.structures.get(structure)
         if (
             number is not None
-            and self.memory.btf.size(number) <= cache.object_size
+            and (structure == OPEN_ENDED or self.memory.btf.size(number) <= cache.object_size)
             and (found := self.fields(structure, place, used))[1]
         ):
             return found
