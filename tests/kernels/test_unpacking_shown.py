@@ -53,7 +53,7 @@ def test_a_damaged_repository_is_named_not_its_archive(place: Path, tmp_path: Pa
     blob = asked.stdout.decode().strip()
     (place / ".git/objects" / blob[:2] / blob[2:]).unlink()
     cache = Cache(tmp_path / "cache")
-    with pytest.raises(InputError, match=rf"git archive failed for \w+ in {place}"):
+    with pytest.raises(InputError, match=rf"git archive failed for \w+ in {place}: .*a/b"):
         PLUGIN.source(str(place), cache=cache, progress=Progress(), offline=True)
     with pytest.raises(InputError, match="git archive failed"):
         PLUGIN.source(str(place), cache=cache, progress=Progress(), offline=True)

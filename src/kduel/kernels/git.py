@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 
 from kduel.core.cache import Cache
@@ -28,18 +29,23 @@ class Git(FromSource):
         def extract(into: Path) -> None:
             command = ["git", "-C", str(top), "archive", "--format=tar", commit]
             files = len(ask_git(top, "ls-tree", "-r", "--name-only", "-z", commit).split("\0")) - 1
-            feed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            try:
-                with (
-                    feed,
-                    progress.task(f"unpacking commit {commit[:12]} ({files:,} files)", files) as task,
-                    count_files(into, task),
-                ):
-                    untar(None, into, feed)
-            finally:
-                # An error of git's own, which tar takes for a damaged archive. Below 0: tar ended first.
-                if feed.returncode > 0:
-                    raise InputError(f"git archive failed for {commit[:12]} in {top}", "Check it with git fsck.")
+            with tempfile.TemporaryFile("w+", errors="replace") as said:
+                feed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said)
+                try:
+                    with (
+                        feed,
+                        progress.task(f"unpacking commit {commit[:12]} ({files:,} files)", files) as task,
+                        count_files(into, task),
+                    ):
+                        untar(None, into, feed)
+                finally:
+                    # An error of git's own, which tar takes for a damaged archive. Below 0: tar ended first.
+                    if feed.returncode > 0:
+                        said.seek(0)
+                        why = said.readline().strip()[:300] or f"status {feed.returncode}"
+                        raise InputError(
+                            f"git archive failed for {commit[:12]} in {top}: {why}", "Check it with git fsck."
+                        )
 
         tree = unpack_tree(f"git-{commit}", extract, cache=cache)
         revision = place.partition("#")[2] or "HEAD"
