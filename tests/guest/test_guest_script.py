@@ -257,8 +257,8 @@ def test_shellcheck_finds_nothing(tmp_path, need):
     guest = Path(__file__).parents[2] / "src/kduel/guest"
     service = Service(name="store", start="true", stop="true")
     part = ScriptStep(label="a", script="true", timeout=1, before="true", after="true", service=service)
-    for recorded in (False, True):
-        text = compose([part], settle=NOW, setup="true", modules=("zram",), recorded=recorded)
+    for recorded, undo in ((False, None), (True, None), (False, "true")):
+        text = compose([part], settle=NOW, setup="true", undo=undo, modules=("zram",), recorded=recorded)
         (tmp_path / "guest.sh").write_text(text)
         # What records replaces `tell`, whose first lines are then called by nobody.
         known = ["--exclude=SC2317"] if recorded else []

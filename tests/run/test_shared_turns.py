@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -113,6 +114,13 @@ def test_each_has_its_own_settings_in_its_turns_and_nobody_works_in_anothers(tmp
     for part in parts:
         assert json.loads((part / "01-first/exit.json").read_text())["status"] == 0
         assert len(list(part.glob("02-*.s[1-4]/exit.json"))) == 4
+
+
+def test_shellcheck_finds_nothing(tmp_path: Path, need: Callable[[str], str]) -> None:
+    shared = Shared(tmp_path)
+    script = tmp_path / "guest.sh"
+    script.write_text(boot_script(shared.study, shared.setup, shared.boot).text)
+    subprocess.run([need("shellcheck"), "-s", "sh", script], check=True)
 
 
 def test_one_whose_setup_fails_takes_no_further_turn_and_leaves_nothing_set(tmp_path: Path) -> None:

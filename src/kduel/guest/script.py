@@ -63,7 +63,7 @@ def compose(
 ) -> str:
     """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say), with these kernel modules loaded;
     if it fails the script ends. With `undo`, shell that takes back what it sets, each step begins with the setup and ends with
-    that, when its turn comes in a shared boot (KDUEL_TURN, KDUEL_DONE: `kduel.run.shared`). `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the
+    that, when its turn comes in a shared boot (KDUEL_TURN, KDUEL_DONE: shared.sh). `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the
     machine does during each step; `link` are the lines that reach a peer, where the machine has one (kduel.guest.link).
 
     The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made, 4 or 5 where
@@ -89,6 +89,7 @@ def compose(
     bound = math.ceil(settle.seconds * 100)
     out.append(f"settle {settle.mode} {bound}\n")
     if undo is not None:
+        out.append(own_file("own_turns.sh").decode())
         out.append(f"undo={shlex.quote(undo or ':')}\n{_call('keep_for_turns', setup)}")
     for position, part in enumerate(parts):
         if not LABEL.fullmatch(part.label):
