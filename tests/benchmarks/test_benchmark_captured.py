@@ -22,6 +22,8 @@ APPLICATIONS = (
     "compile-tree",
     "git-status",
     "iperf3",
+    "mariadb",
+    "memcached",
     "netperf",
     "nginx",
     "pgbench",

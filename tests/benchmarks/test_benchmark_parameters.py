@@ -162,22 +162,26 @@ def test_links_of_iperf3_may_be_there_at_the_same_time() -> None:
         msgspec.convert({"path": "veth", "qdisc": "fq", "delay": 1}, chosen.Parameters)
 
 
-def test_servers_that_may_run_side_by_side_have_different_ports() -> None:
+SIZES: dict[str, tuple[str, list[dict[str, object]]]] = {
+    "nginx": (r"listen [^ ]+:(\d+) |:(\d+)/file", [{}, {"path": "link"}, {"size": 2048}, {"workers": 2}, {"path": "link", "size": 2048}]),
+    "memcached": (r" -p (\d+)|(?:127.0.0.1|ADDRESS):(\d+)", [{}, {"path": "link"}, {"threads": 1}, {"path": "link", "threads": 1}]),
+    "mariadb": (r"port=(\d+)", [{"path": "link"}, {"path": "link", "rows": 50}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_servers_that_may_run_side_by_side_have_different_ports(name: str) -> None:
     """A step's clients would reach another step's server, which is alive and well."""
-    nginx = benchmark("nginx")
-    tables: list[dict[str, object]] = [
-        {},
-        {"path": "link"},
-        {"size": 2048},
-        {"workers": 2},
-        {"path": "link", "size": 2048},
-    ]
+    pattern, tables = SIZES[name]
     ports = []
     for table in tables:
-        parameters = nginx.read_parameters(table)
-        service = nginx.service(parameters)
+        parameters = benchmark(name).read_parameters(table)
+        service = benchmark(name).service(parameters)
         assert service is not None
-        (listens,) = re.findall(r"listen [^ ]+:(\d+) ", service.start)
-        assert set(re.findall(r":(\d+)/file", service.start + nginx.script(parameters))) == {listens}
-        ports.append(listens)
+        found = {
+            "".join(one.groups(""))
+            for one in re.finditer(pattern, service.start + benchmark(name).script(parameters))
+        }
+        ports += found
+        assert len(found) == 1
     assert len(set(ports)) == len(ports)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -20,7 +19,7 @@ from kduel.benchmarks.support.reading import (
     read_number,
     read_table,
 )
-from kduel.benchmarks.support.service import need, server
+from kduel.benchmarks.support.service import need, port_of, run_on_peer, server
 from kduel.core.experiment import Metric
 
 PORT = 8390
@@ -60,10 +59,9 @@ def name_server(parameters: NginxParameters) -> str:
     return f"nginx-{p.workers}w-{p.size}b" + ("-link" if p.path == "link" else "")
 
 
-def port_of(parameters: NginxParameters) -> int:
-    """The server's port, below those that clients get: servers of one trial may run side by side."""
-    name = name_server(parameters)
-    return PORT if name == name_server(NginxParameters()) else PORT + 1 + zlib.crc32(name.encode()) % 20_000
+def find_port(parameters: NginxParameters) -> int:
+    """The server's port."""
+    return port_of(name_server(parameters), name_server(NginxParameters()), PORT)
 
 
 class Nginx(Benchmark[NginxParameters]):
@@ -81,7 +79,7 @@ class Nginx(Benchmark[NginxParameters]):
 
     def service(self, parameters: NginxParameters) -> Service:
         p = parameters
-        linked, port = p.path == "link", port_of(p)
+        linked, port = p.path == "link", find_port(p)
         configuration = CONFIGURATION.format(workers=p.workers, port=port, address="*" if linked else "127.0.0.1")
         return server(
             name_server(p),
@@ -96,7 +94,7 @@ class Nginx(Benchmark[NginxParameters]):
         p = parameters
         kept = "-k " if p.connections == "keep-alive" else ""
         linked = p.path == "link"
-        url = f"http://{'$KDUEL_ADDRESS' if linked else '127.0.0.1'}:{port_of(p)}/file"
+        url = f"http://{'$KDUEL_ADDRESS' if linked else '127.0.0.1'}:{find_port(p)}/file"
         where = f"/tmp/{PERCENTILES}" if linked else f'"$KDUEL_STEP/{PERCENTILES}"'
         lines = (
             f"ab -q {kept}-n 200 -c 2 {url} >/dev/null\nab -q {kept}-n {p.requests} -c {p.clients} -e {where} {url}\n"
@@ -104,7 +102,7 @@ class Nginx(Benchmark[NginxParameters]):
         if not linked:
             return lines
         fetch = f'echo cat {where} | peer >"$KDUEL_STEP/{PERCENTILES}"\n'
-        return f"peer <<KDUEL_CLIENT\n{lines}KDUEL_CLIENT\n{fetch}"
+        return run_on_peer(lines) + fetch
 
     def needs_peer(self, parameters: NginxParameters) -> bool:
         return parameters.path == "link"

@@ -13,7 +13,9 @@ from kduel.core.experiment import Step
 COMMANDS = {
     "apache2-utils": ("ab",), "dbench": ("dbench", "tbench", "tbench_srv"), "ethtool": ("ethtool",), "fio": ("fio",),
     "git": ("git",), "iperf3": ("iperf3",), "iproute2": ("ip", "tc"), "linux-cpupower": ("turbostat",),
-    "linux-perf": ("perf",), "netperf": ("netperf", "netserver"), "nginx-light": ("nginx",), "procps": ("vmstat",),
+    "libmemcached-tools": ("memcaslap", "memcping"), "linux-perf": ("perf",), "mariadb-client-core": ("mariadb",),
+    "mariadb-server-core": ("mariadbd", "mariadb-install-db"), "memcached": ("memcached",),
+    "netperf": ("netperf", "netserver"), "nginx-light": ("nginx",), "procps": ("vmstat",),
     "redis-server": ("redis-server",), "redis-tools": ("redis-cli", "redis-benchmark"),
     "rt-tests": ("cyclictest", "hackbench", "oslat", "signaltest"), "sqlite3": ("sqlite3",), "stress-ng": ("stress-ng",),
     "sysbench": ("sysbench",), "tcc": ("tcc",), "zstd": ("zstd",),

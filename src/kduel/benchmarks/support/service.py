@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import zlib
 from collections.abc import Sequence
 
 from msgspec import Struct, structs
@@ -70,6 +71,17 @@ def on_peer(service: Service) -> Service:
         return f"{declared}\npeer >&2 <<'KDUEL_ON_PEER'\n{script.strip()}\nKDUEL_ON_PEER\n"
 
     return structs.replace(service, start=send_script(start), stop=send_script(stop))
+
+
+def run_on_peer(lines: str) -> str:
+    """Shell that runs the lines on the peer; $KDUEL_ADDRESS is filled in here."""
+    return f"peer <<KDUEL_CLIENT\n{lines}KDUEL_CLIENT\n"
+
+
+def port_of(name: str, usual: str, port: int) -> int:
+    """The port of the server `name`: `port` for the one called `usual`. Servers of one trial may run side by side, so each has its
+    own, below those that clients get."""
+    return port if name == usual else port + 1 + zlib.crc32(name.encode()) % 20_000
 
 
 def need(programs: Sequence[str], packages: Sequence[str]) -> str:
