@@ -74,12 +74,13 @@ def check_json(columns: list[str], rows: list[list[str | int | float | None]]) -
 
 
 def as_csv(rows: list[list[str | int | float | None]]) -> str:
-    """RFC 4180; a missing value is an empty field, and no field is read as a formula by a spreadsheet."""
+    """RFC 4180; a missing value is an empty field, nothing is hidden, and no field is read as a formula by a spreadsheet."""
+    from kduel.core.text import printable
     from kduel.report.csv import no_formula
 
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(
-        [[no_formula(field) if isinstance(field, str) else field for field in row] for row in rows]
+        [[no_formula(printable(field)) if isinstance(field, str) else field for field in row] for row in rows]
     )
     return stream.getvalue()
 

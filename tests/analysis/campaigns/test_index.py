@@ -22,6 +22,7 @@ from kduel.analysis.index import run_query, stamp_of, update
 from kduel.analysis.indexed import indexed_history
 from kduel.cli.history import command as history_command
 from kduel.cli.index import command as index_command
+from kduel.cli.query import as_csv
 from kduel.cli.query import command as query_command
 from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.progress import Progress
@@ -505,3 +506,8 @@ def test_an_index_is_written_into_no_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     done = CliRunner().invoke(index_command, [str(tmp_path), "-o", str(tmp_path / "pipe")])
     assert isinstance(done.exception, InputError) and "pipe is no index of KDuel" in done.exception.message
+
+
+def test_the_csv_of_an_answer_hides_nothing() -> None:
+    rows = as_csv([["a\u202eb", "\u202e=1", "\x1b[31m", "=1", "two\nlines"]])
+    assert list(csv.reader(io.StringIO(rows))) == [["a\\u202eb", "\\u202e=1", "\\x1b[31m", "'=1", "two\nlines"]]

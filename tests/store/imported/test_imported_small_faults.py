@@ -308,3 +308,11 @@ def test_plan_works_for_values_that_nothing_pairs(tmp_path: Path) -> None:
         "costs"
     ]
     assert same["spread_pct"] == cost["spread_pct"] and not same["paired"]
+
+
+def test_zero_is_a_value_of_what_cannot_be_negative(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.txt").write_text("0;;context-switches;802488;100.00;;\n")
+    bring_in([Source(tmp_path / f"{name}.txt", name) for name in ("old", "new")], tmp_path / "zero")
+    (table,) = read(tmp_path / "zero")
+    assert table.values == {"old": [0.0], "new": [0.0]}
