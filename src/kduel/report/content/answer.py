@@ -16,14 +16,13 @@ from kduel.core.text import plural, visible
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import COUNTING, compared_pairs, disagreement, headline_of, shows_difference, side
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
-from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.counted import commands_of_parts
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key
 from kduel.report.content.undecided import by_reason
-from kduel.store.rundir import EXACT
 
 MOST_PAIRS = 3
 """Contenders that are answered one by one."""
@@ -178,10 +177,8 @@ def next_step(results: Results, run: str) -> dict[str, str]:
         return {}
     if find_unfinished(results) and may_continue(results):
         return {"step": "To go on:", "command": f"kduel resume {run}"}
-    for part in results.parts:
-        place = run if part is results else f"{run}/{EXACT}"
-        if is_counted(part) and (found := next_command(part, place))[1]:
-            return {"step": found[0], "command": found[1]}
+    for step, command in commands_of_parts(results, run):
+        return {"step": step, "command": command}
     undecided = [m for m in results.gating if m.open]
     if not undecided:
         return {}

@@ -11,7 +11,7 @@ from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.answer import answer
-from kduel.report.content.counted import is_counted, is_sharing, is_touching, next_command
+from kduel.report.content.counted import commands_of_parts, is_counted, is_sharing, is_touching
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.evidence import evidence
 from kduel.report.content.notes import Note
@@ -19,7 +19,6 @@ from kduel.report.content.overview import clip, overview
 from kduel.report.content.tails import bound_lines
 from kduel.report.content.textgrid import Line
 from kduel.report.content.undecided import by_reason
-from kduel.store.rundir import EXACT
 
 EXACT_MEANS = (
     "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
@@ -52,7 +51,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
         [(line, "bold")]
         for part in answer(results, run).parts
         for line in wrap_marked(
-            part.text, width, "", max(LINES_OF_ANSWER, height // (6 if results.exact is None else 5))
+            part.text, width, "", max(LINES_OF_ANSWER, height // (5 if len(results.parts) > 1 else 6))
         )
     ]
     meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
@@ -113,9 +112,7 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
         why, those = next(iter(by_reason(undecided, results).items()))
         which = f", {len(those)} of them as" if len(those) < len(undecided) else ":"
         sentences.append((f"{plural(len(undecided), 'metric')} undecided{which} {why}.", ""))
-    for part, place in ((results, run), (results.exact, f"{run}/{EXACT}")):
-        if part is not None and is_counted(part) and (step := next_command(part, place))[1]:
-            sentences.append(step)
+    sentences += reversed(commands_of_parts(results, run))
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []

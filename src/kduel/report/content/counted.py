@@ -20,6 +20,7 @@ from kduel.core.text import plural, visible
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import ContenderSummary, largest_first
 from kduel.report.content.evidence import evidence
+from kduel.store.rundir import EXACT
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with its style (rich's names)."""
@@ -276,3 +277,10 @@ def next_command(results: Results, run: str) -> tuple[str, str]:
     if is_sharing(results):
         words.append("--sharing")
     return sentence, f"kduel explain {run} {shlex.join(words)}"
+
+
+def commands_of_parts(results: Results, run: str) -> list[tuple[str, str]]:
+    """`next_command` of each part of a run that is of counts and has one."""
+    places = [(part, run if part is results else f"{run}/{EXACT}") for part in results.parts]
+    found = [next_command(part, place) for part, place in places if is_counted(part)]
+    return [step for step in found if step[1]]
