@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kduel.core.errors import InputError
+from kduel.guest.environment import read_captured
 from kduel.guest.topology import PRESETS, Topology, parse_topology, read_topology, settle_cpus, why_other_topology
 
 SERVER = Topology(packages=2, numa=True, llc=2, cores=2, threads=2)
@@ -89,6 +92,22 @@ def test_a_guest_that_sees_the_topology_is_as_planned_and_one_that_sees_another_
         assert "the topology is another" in why_other_topology(read_topology(changed), planned), path
         left_out = {key: value for key, value in files.items() if "domains" not in key}
         assert "unknown" in why_other_topology(read_topology(left_out), planned)
+
+
+CAPTURED = sorted((Path(__file__).parent / "topologies").glob("*.txt"))
+"""PRESET-KERNEL.txt: what guests of Debian's kernels saw, as their trials kept it."""
+
+
+@pytest.mark.parametrize("path", CAPTURED, ids=lambda path: path.stem)
+def test_kernels_see_the_presets(path: Path) -> None:
+    name = path.stem.rpartition("-")[0]
+    for preset, words in PRESETS.items():
+        why = why_other_topology(read_topology(read_captured(path)), parse_topology(words))
+        assert (why == "") == (preset == name), why
+
+
+def test_kernels_are_captured() -> None:
+    assert {path.stem for path in CAPTURED} >= {f"two-llc-{kernel}" for kernel in ("6.1", "6.12", "7.3")}
 
 
 def test_masks_are_read_in_every_form() -> None:
