@@ -53,6 +53,20 @@ def test_a_timed_operation_has_words_too() -> None:
         "undecided",
     )
     assert "stress-ng (what sysbench-cpu-2t does) does 9.00 % more" in answer(results).text
+    loss = results.metrics[1]
+    loss.benchmark, loss.verdict = "wakeup-4w-3c-1000hz-250r-work-200-8hogs", "slower"
+    assert "what perf-bench-sched-pipe does takes 3.9 % longer" in answer(results).text, "a long name is no help"
+    loss.words = rate.words
+    assert f"{loss.words} ({loss.benchmark}" in answer(results).text, "but where it distinguishes"
+
+
+def test_contenders_that_differ_come_first() -> None:
+    results = simulated(contenders=("old", "same", "new"))
+    for metric in results.metrics:
+        if metric.contender == "same":
+            metric.verdict = "equivalent"
+    said = answer(results).text
+    assert said.index("new against old") < said.index("same")
 
 
 def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() -> None:
@@ -72,7 +86,7 @@ def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() ->
         metric.baseline_mean, metric.mean, metric.effect = before, after, after - before
     said = answer(results).text
     assert "getpid takes 91 times as long; context-switch takes 5.5 times as long; 1 more differs" in said
-    assert said.endswith("(in virtual time).")
+    assert said.endswith("(exact, in virtual time).")
 
 
 def test_a_name_is_short_only_where_the_change_says_what_is_measured() -> None:

@@ -73,7 +73,7 @@ TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 def shown_unit(metric: MetricResult) -> str:
     """The unit in which reports show the means: of times the one in which the larger one is from 1 to 1,000."""
     means = [abs(mean) for mean in (metric.baseline_mean, metric.mean) if mean]
-    if metric.scale != "ratio" or metric.unit not in TIMES or not means:
+    if metric.scale == "difference" or metric.unit not in TIMES or not means:
         return metric.unit
     seconds = max(means) * TIMES[metric.unit]
     return next((unit for unit, size in TIMES.items() if seconds >= size), "ns")
@@ -82,15 +82,18 @@ def shown_unit(metric: MetricResult) -> str:
 def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
     """Mean and SD of the baseline, then of the contender, as every report shows them next to the change, in `shown_unit`.
 
-    The SD is empty where there is none. An exact value has the digits of `exact_places`, whatever the SD over blocks is; a
-    count under conditions is that of one condition and has no SD.
+    The SD is empty where there is none. An exact value has the digits of `exact_places`, whatever the SD over blocks is, and a
+    virtual time three; a count under conditions is that of one condition and has no SD.
     """
     exact = exact_places(metric) if metric.scale == "exact" else None
+    virtual = exact is not None and metric.unit in TIMES
     unit = shown_unit(metric)
     scale = TIMES[metric.unit] / TIMES[unit] if unit != metric.unit else 1.0
 
     def texts(mean: float | None, sd: float | None) -> tuple[str, str]:
         mean, sd = (None if one is None else one * scale for one in (mean, sd))
+        if virtual and mean is not None:
+            return amount(mean, places=decimals(abs(mean), 3)), ""
         if mean is None or sd is None or not math.isfinite(sd) or (metric.scale == "exact" and metric.conditions):
             return amount(mean, places=exact), ""
         sd = without_residue(sd, mean)
@@ -179,6 +182,8 @@ def effect(metric: MetricResult) -> str:
         return MISSING
     if metric.scale == "exact":
         share = relative_pct(metric)
+        if share and metric.unit in TIMES:
+            return percent(share)
         return f"{exact_effect(metric)} ({percent(share)})" if share else exact_effect(metric)
     if metric.scale == "ratio":
         return f"{signed_number(value, effect_places(value, low, high))} {unit}"

@@ -29,6 +29,8 @@ MOST_PAIRS = 3
 MOST_EFFECTS = 2
 MANIFOLD = 3.0
 """From here on a time is said to be so many times as long."""
+LONGEST_NAME = 30
+"""Of a code name beside its words."""
 FEWEST_PLANNED = 5
 """Blocks that `kduel plan` takes."""
 RATES = ("/s", "ops", "Hz")
@@ -77,7 +79,7 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
         pairs, rest = found[:MOST_EFFECTS], len(found) - MOST_EFFECTS
         more = f"; {plural(rest, 'more sentence')} below" if rest > 0 else ""
     else:
-        compared = compared_pairs(results)
+        compared = sorted(compared_pairs(results), key=lambda pair: not differing(results, *pair)[1])
         pairs, rest = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]], len(compared) - MOST_PAIRS
         more = f"; {plural(rest, 'more contender')} below" if rest > 0 else ""
     claim = ("; ".join(pairs) or "No two contenders were measured") + more
@@ -89,13 +91,8 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
 
 
 def pair_answer(results: Results, baseline: str, contender: str) -> str:
-    """The largest loss and gain of what matters; the headline where nothing does. In a matrix a benchmark's first metric speaks for it."""
-    mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
-    metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
-    if all_placed(results):
-        firsts = [m for m in metrics if m is next(one for one in metrics if one.benchmark == m.benchmark)]
-        metrics = firsts if any(shows_difference(m) for m in firsts) else metrics
-    large = sorted((m for m in metrics if shows_difference(m) and not m.below_delta), key=largest_first)
+    """The largest loss and gain of what matters; the headline where nothing does."""
+    metrics, large = differing(results, baseline, contender)
     if not large:
         return headline_of(results, baseline, contender)
     sides = [[m for m in large if side(m) == kind] for kind in ("worse", "better", "neutral")]
@@ -110,6 +107,17 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     return f"with {names}, {'; '.join(filter(None, [*words, *rest]))}" + disagreement(metrics, "metric")
 
 
+def differing(results: Results, baseline: str, contender: str) -> tuple[list[MetricResult], list[MetricResult]]:
+    """Metrics that decide on a pair, in a matrix a benchmark's first one; and those that differ by what matters, the largest first."""
+    mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
+    metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
+    if all_placed(results):
+        firsts = [m for m in metrics if m is next(one for one in metrics if one.benchmark == m.benchmark)]
+        metrics = firsts if any(shows_difference(m) for m in firsts) else metrics
+    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
+    return metrics, sorted(large, key=largest_first)
+
+
 def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
     """`a hop in a ring of 8 processes (switch-8-0k)`; the code name alone where the operation has no words of its own, and of that the
     benchmark where the change says what is measured and nothing else `among` these is of it."""
@@ -121,7 +129,10 @@ def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
         name = visible(metric.benchmark, 200)
     if not words:
         return name
-    return f"{name} ({words})" if any(word in metric.unit for word in RATES) else f"{words} ({name})"
+    if any(word in metric.unit for word in RATES):
+        return f"{name} ({words})"
+    long = len(name) > LONGEST_NAME and sum(one.words == metric.words for one in among) == 1
+    return words if long else f"{words} ({name})"
 
 
 def operation_words(metric: MetricResult) -> tuple[str, str]:
@@ -165,7 +176,7 @@ def certainty(results: Results) -> str:
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
     hints = "hints, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
-        return hints if evidence(results).varies else "in virtual time" if results.machine.resolution else ""
+        return hints if evidence(results).varies else "exact, in virtual time" if results.machine.resolution else ""
     together = " for all of them together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
     return f"{sure}; emulated: not the times of real hardware" if results.machine.timing_warning else sure
