@@ -124,7 +124,7 @@ def test_a_change_whose_interval_says_nothing_is_too_early() -> None:
 
 def test_an_operation_is_named_in_words_and_by_its_code_name() -> None:
     results = exact()
-    results.metrics[0].benchmark = "switch-8-0k"
+    results.metrics[0].benchmark, results.metrics[0].words = "switch-8-0k", "a hop in a ring of 8 processes"
     (row,) = [row for row in picture(results).groups[0].rows if row.words]
     assert row.words == "a hop in a ring of 8 processes" and row.code.startswith("switch-8-0k")
 

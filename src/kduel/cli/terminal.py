@@ -30,20 +30,15 @@ def say(text: str, command: str = "") -> None:
     where there is no room it has a line of its own."""
     if not sys.stderr.isatty():
         click.echo(f"{text} {command}".rstrip(), err=True)
-    elif command and len(f"{text} {command}") > columns():
+    elif command and len(f"{text} {command}") > shutil.get_terminal_size().columns:
         click.echo(f"{wrap_words(text)}\n{command}", err=True)
     else:
         click.echo(wrap_words(f"{text} {command}".rstrip()), err=True)
 
 
-def columns() -> int:
-    """Columns of stderr; of a file or a pipe so many that a reader sees a line whole."""
-    return shutil.get_terminal_size().columns if sys.stderr.isatty() else PLAIN_WIDTH
-
-
 def wrap_words(text: str) -> str:
-    """Lines that are longer than the terminal's, broken between words, so that a path stays whole."""
-    width = columns()
+    """Lines that are longer than the terminal's, and in a pipe than PLAIN_WIDTH, broken between words, so that a path stays whole."""
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 0)).columns
     out = []
     for line in text.split("\n"):
         filled, *words = line.split(" ")
