@@ -49,13 +49,13 @@ EOF
 echo 'echo out; echo err >&2; exit 7' | peer || echo $?
 """
 EXCHANGES: list[tuple[str, dict[str, Any]]] = [
-    ("nginx", {"requests": 1000}),
+    ("nginx", {"requests": 300}),
     ("iperf3", {"path": "link", "time": 1}),
     ("netperf", {"path": "link", "transactions": 200}),
     ("netperf", {"path": "link", "test": "tcp_crr", "transactions": 200}),
     ("netperf", {"path": "link", "test": "udp_rr", "transactions": 200}),
-    ("nginx", {"path": "link", "connections": "new", "requests": 1000}),
-    ("nginx", {"connections": "new", "requests": 1000}),
+    ("nginx", {"path": "link", "connections": "new", "requests": 300}),
+    ("nginx", {"connections": "new", "requests": 300}),
 ]
 """nginx's server of the first and the last step runs beside its server of the link."""
 
