@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender
@@ -136,6 +138,17 @@ def test_what_an_addition_makes_visible_stays_off_where_the_beginning_is_bare(
 ) -> None:
     configure(read_recipe(f"source:x,config={first}+LARGE=y")[1], make)
     assert read_settings((make.build / ".config").read_text())["MOUSE"] == mouse
+
+
+def test_a_compiler_that_a_vendors_makefile_names_is_not_taken(make: Make, tmp_path: Path) -> None:
+    """Vendors write the path of their own cross compiler into the tree."""
+    tree = tmp_path / "vendor"
+    shutil.copytree(make.source, tree)
+    (tree / "Makefile").write_text(f"CROSS_COMPILE = /nowhere/arm-linux-\n{(make.source / 'Makefile').read_text()}")
+    vendors = replace(make, source=tree)
+    configure(read_recipe("source:x,config=tinyconfig")[1], vendors)
+    vendors.run("bzImage")
+    assert (make.build / "vmlinux").exists()
 
 
 def test_a_board_that_the_tree_does_not_have_is_told_with_makes_words(make: Make) -> None:

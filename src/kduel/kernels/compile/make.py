@@ -74,9 +74,8 @@ class Make(Struct, frozen=True, kw_only=True):
         cross = ""
         if self.target is not None:
             cross = self.target.cross
-            command.append(f"ARCH={self.target.arch}")
-            if cross:
-                command.append(f"CROSS_COMPILE={cross}")
+            # Also where it is empty: vendors write their own cross compiler into a tree's Makefile.
+            command += [f"ARCH={self.target.arch}", f"CROSS_COMPILE={cross}"]
         if self.ccache:
             command += [f"CC=ccache {cross}gcc", "HOSTCC=ccache gcc"]
         return [*command, *words]
