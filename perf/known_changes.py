@@ -3,7 +3,7 @@
     python perf/known_changes.py [--write] [--twice] [--names] [--conditions K] [--only TEXT]...
 
 Counts what studies/known-changes.toml lists between Debian's cloud kernels: one boot of each kernel for all operations, with
-the functions. Rows with a patch are of one change alone: Debian's source is built with it and without it, which takes minutes once. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
+the functions. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
 two boots a row at least. --twice boots each kernel a second time, past the cache, and compares byte by byte. --only takes rows whose title
 contains TEXT. --write replaces the tables in docs/evidence/known-changes.md. What is in the cache takes seconds.
 """
@@ -35,23 +35,20 @@ from kduel.core.metric_results import SHARED
 from kduel.core.progress import Progress
 from kduel.core.results import Results
 from kduel.explain.compare import Explanation, explain_difference
-from kduel.explain.cost import LINES
 from kduel.explain.profile import Profile, profile
 from kduel.explain.sharing.compare import SharingExplanation
+from kduel.explain.sharing.touched import by_object
 from kduel.guest import boots
 from kduel.judge.published import read_results
 from kduel.machines import Arm
 from kduel.run.exact.measure import (
     CountedTrial,
-    cost_rows,
     count_arm,
-    count_arms,
     exact_machine,
-    explain_step,
     script_of_all_steps,
 )
 from kduel.run.exact.sharing import explain_sharing, sharing_study
-from kduel.run.exact.subject import KBENCH, STUDY, Subject, operation_study
+from kduel.run.exact.subject import KBENCH, STUDY, Subject
 from kduel.run.prepare import Ready, make_ready
 from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study
@@ -59,11 +56,6 @@ from kduel.study.load import assemble
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "studies/known-changes.toml"
-PATCHES = ROOT / "studies/known-changes"
-REVERTED = "-reverted.patch"
-"""End of the name of a patch that takes a change back."""
-BUILT = "debian-source:6.12,config=tinyconfig+guest,ccache=yes"
-"""Side of a single change that takes no patch."""
 ATLAS = ROOT / "docs/atlas.json.xz"
 DOCUMENT = ROOT / "docs/evidence/known-changes.md"
 SEED = 1
@@ -95,14 +87,10 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     control: bool = False
     place: list[str] = field(default_factory=list)
     note: str = ""
-    patch: str = ""
 
     @property
     def kernels(self) -> tuple[str, str]:
         """Names of both kernels, as `kduel run` takes them."""
-        if self.patch:
-            patched = f"{BUILT},patch={PATCHES / self.patch}"
-            return (patched, BUILT) if self.patch.endswith(REVERTED) else (BUILT, patched)
         older, newer = self.bracket
         return kernel_of(older), kernel_of(newer)
 
@@ -312,36 +300,37 @@ def published_lines(change: Change, atlas: Results) -> Counted:
     )
 
 
-def name_shared(change: Change, cache: Cache) -> Counted:
-    """The same, counted with the lines' names."""
+def named_lines(change: Change, cache: Cache) -> SharingExplanation:
+    """All lines of a row's operation on two CPUs, counted with their names."""
     study = sharing_study(list(change.kernels), change.operation)
     ready = make_ready(study, cache=cache, progress=Progress())
     names = ready.study.names
     chosen = Subject(ready=ready, names=(names[0], names[1]))
-    return counted_lines(change, explain_sharing(chosen, names, change.operation, cache=cache, progress=Progress()))
+    return explain_sharing(chosen, names, change.operation, cache=cache, progress=Progress())
 
 
-def count_single(change: Change, cache: Cache) -> Counted:
-    """A row of one change alone: a source with it and without it, both built here."""
-    ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
-    names = ready.study.names
-    both = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress())
-    before, after = (medians(arm, 0, change.operation) for arm in both)
-    return counted_operation(change, explain(both, 0, change.operation), before, after)
+def touched_lines(change: Change, found: SharingExplanation) -> Counted:
+    """A row of lines that an operation touches, by object."""
+    each = [by_object(kernel) for kernel in found.kernels]
+    sums = {name: [sum(one.get(name, {}).values()) for one in each] for one in each for name in one}
+    before, after = (sum(row[at] for row in sums.values()) for at in (0, -1))
 
+    def told(name: str) -> str:
+        return f"`{name}` {' > '.join(f'{count:.3g}' for count in sums.get(name, [0, 0]))}"
 
-def count_touched(change: Change, cache: Cache) -> Counted:
-    """A row of lines that an operation touches, by the functions that touch them first."""
-    ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
-    names = ready.study.names
-    counted = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress(), disassemble=True, lines=True)
-    found = explain_step(ready, counted, 0)
-    rows = [row for row in cost_rows(ready, counted, 0) if row.kind == LINES]
-    before, after = (sum(getattr(row, side) for row in rows) / found.operations for side in ("baseline", "contender"))
-    largest = sorted(rows, key=lambda row: -abs(row.difference))[:LARGEST]
-    word = "same" if abs(after - before) < 0.01 * before else "fewer" if after < before else "more"
-    rest = ", ".join(f"`{row.function}` {spell(row.difference / found.operations)}" for row in largest)
-    return Counted(figures=f"{before:.1f} > {after:.1f} lines", word=word, places={}, rest=rest)
+    named = [place[1:] for place in change.place]
+    differences = {name: row[-1] - row[0] for name, row in sums.items() if name and name not in named}
+    places = {
+        told(place[1:]): sign_of(place, sums[place[1:]][-1] - sums[place[1:]][0])
+        for place in change.place
+        if place[1:] in sums
+    }
+    return Counted(
+        figures=f"{before:.1f} > {after:.1f} lines touched",
+        word="same" if abs(after - before) < 0.01 * before else "fewer" if after < before else "more",
+        places=places,
+        rest=", ".join(map(told, sorted(differences, key=lambda name: -abs(differences[name]))[:LARGEST])),
+    )
 
 
 def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) -> list[Counted | None]:
@@ -350,11 +339,11 @@ def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) ->
     atlas = read_results(ATLAS)
     for number, change in enumerate(changes):
         if change.way == "touched" and given.names:
-            found[number] = count_touched(change, cache)
-        elif change.patch:
-            found[number] = count_single(change, cache)
+            found[number] = touched_lines(change, named_lines(change, cache))
         elif change.way == "shared":
-            found[number] = name_shared(change, cache) if given.names else published_lines(change, atlas)
+            found[number] = (
+                counted_lines(change, named_lines(change, cache)) if given.names else published_lines(change, atlas)
+            )
         if number in found:
             say(f"{change.commit}, {change.operation}: {result_of(change, found[number])}")
     return [found.get(number) for number in range(len(changes))]
@@ -380,8 +369,7 @@ def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, li
             f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items()
         )
         sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
-        bracket = "6.12 built without and with it" if change.patch else " > ".join(change.bracket)
-        operation = f"{change.operation}, {bracket}"
+        operation = f"{change.operation}, {' > '.join(change.bracket)}"
         rows.append((head, change.release, sign, operation, f"{one.figures}, {one.word}", places, one.rest, result))
     told = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
     notes = [line for one in told for line in wrap(one, 120, subsequent_indent="  ", break_on_hyphens=False)]

@@ -13,8 +13,7 @@ from kduel.explain.compare import Explanation, Row
 from kduel.explain.profile import OPERATION
 from kduel.explain.renamed import MovedCall
 from kduel.explain.sharing.compare import Row as SharedRow
-from kduel.explain.sharing.compare import SharedBy, SharedLine, SharingExplanation
-from kduel.kernels.compile.recipe import read_recipe
+from kduel.explain.sharing.compare import SharedBy, SharedLine, SharingExplanation, TouchedLine
 from kduel.run.exact.sharing import sharing_study
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "perf"))
@@ -50,11 +49,6 @@ def test_the_data_can_be_counted() -> None:
     assert len(changes) >= 40
     for change in changes:
         assert len(change.commit) == 12 and int(change.commit, 16), change.title
-        if change.way == "build" and change.patch:
-            older, newer = change.kernels
-            assert ("patch=" in older) != ("patch=" in newer) and all(read_recipe(one) for one in change.kernels)
-            assert change.sign and change.place and change.operation in OPERATIONS
-            continue
         if change.way in ("time", "build", "operation"):
             assert not change.control and change.bracket == ("", "")
             continue
@@ -133,6 +127,18 @@ def test_shared_lines_are_found_by_a_part_of_their_name() -> None:
     assert counted.figures == "3 > 1 lines (mean 3.00 > 1.00), accesses 4 > 4, locked 3 > 1"
     found.rows[0].change = "kept"
     assert known.result_of(change, known.counted_lines(change, found)) == known.DIRECTION
+
+
+@pytest.mark.parametrize(("after", "result"), [(6, known.FOUND), (9, known.UNSEEN), (12, known.UNSEEN)])
+def test_touched_lines_are_found_by_their_object(after: float, result: str) -> None:
+    def by(lines: float) -> SharedBy:
+        touched = [TouchedLine("tcp_sock", ["rto"], lines), TouchedLine("sk_buff", ["len"], 2)]
+        return SharedBy(contender="a", release="", median=0, mean=0, lines=[], accesses=0, locked=0, touched=touched)
+
+    change = structs.replace(CHANGE, way="touched", place=["-tcp_sock"])
+    found = known.touched_lines(change, SharingExplanation(benchmark="x", kernels=[by(9), by(after)], rows=[]))
+    assert known.result_of(change, found) == result
+    assert found.figures == f"11.0 > {after + 2:.1f} lines touched" and found.rest == "`sk_buff` 2 > 2"
 
 
 def test_the_document_has_the_rows_of_the_data() -> None:
