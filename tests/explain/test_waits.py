@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from kduel.benchmarks import Raw
+from kduel.core.experiment import Step
 from kduel.explain.waits import BrokenSwitchesError, Switches, Waits, WaitsExplanation, as_svg, as_text, find_waits
+from kduel.run.exact.waits import told_by
 
 LINES = """\
 50000 0 81 program
@@ -66,3 +72,17 @@ def test_what_does_not_match_is_refused(
 ) -> None:
     with pytest.raises(BrokenSwitchesError, match=why):
         explained(told, lines)
+
+
+def test_a_workload_tells_its_slowest_begins_by_condition() -> None:
+    """Of the processes that slept until they were to begin; as ktasks printed them, which knows no kernel's view."""
+    captured = Path(__file__).parents[1] / "benchmarks/captured/kduel-programs/tasks-beat-pool-9f2e96-1s-2c"
+    parameters = json.loads(captured.with_name(f"{captured.name}.json").read_text())["parameters"]
+    step = Step(label=captured.name, benchmark="tasks", parameters=parameters)
+    plain, other = told_by(Raw.read(captured), step)
+    assert plain[0] == "plain" and other[0].startswith("1: phase ")
+    for _, clock, slowest in (plain, other):
+        waited = [woke - sent for _, sent, woke in slowest]
+        assert len(slowest) == 5 and waited == sorted(waited, reverse=True)
+        # The time begins a fifth of a second after the mark, and takes one second.
+        assert all(200_000_000 <= sent - clock < 1_200_000_000 for _, sent, _ in slowest)
