@@ -39,7 +39,7 @@ def measured() -> Results:
         one.facts = {"provenance": {"exact": f"debian:{version}-generic-amd64", "packages": [package]}}
     kernels = [one.kernel for one in results.contenders]
     results.study = StudyResult(
-        name="quick", origin="quick", seed=7, max=20, kduel=f"0.1.0+g{COMMIT}", checksum="ab" * 32,
+        name="quick", origin="quick", seed=7, max=20, delta=2.0, kduel=f"0.1.0+g{COMMIT}", checksum="ab" * 32,
         text=suite_text("quick") + contender_tables(kernels, numbered=False),
     )  # fmt: skip
     results.machine = MachineRecord(
