@@ -31,6 +31,8 @@ hijack() {
         exec "sh", "-c", $ARGV[1]' "$handle" "$1"
 }
 """
+OFF = "echo o >/proc/sysrq-trigger; sleep 100"
+"""Nobody has to wait for what is as it was before: one that stays on is among the attacks, too."""
 HEAD, ZEROS, TAIL = payloads.large_envelope()
 ATTACKS = {
     "none": "",
@@ -43,10 +45,10 @@ ATTACKS = {
         """,
     "names": 'cd "$KDUEL_STEP/.."; mkdir -p trial.json/x environment.json; ln -s /etc/passwd manifest.sha256',
     "tree": f"hijack '{payloads.shell(payloads.sealed(payloads.deep_tree()))}'; sleep 100",
-    "header": f"hijack '{payloads.shell(payloads.sealed(payloads.pathological_header()))}'; sleep 100",
+    "header": f"hijack '{payloads.shell(payloads.sealed(payloads.pathological_header()))}'; {OFF}",
     "envelope": f"""
         hijack '{payloads.shell(HEAD)}; head -c {ZEROS} /dev/zero; {payloads.shell(TAIL)}'
-        sleep 100
+        {OFF}
         """,
     "flood": "hijack 'cat /dev/zero'; sleep 100",
     "forged": r"""

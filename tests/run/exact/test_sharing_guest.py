@@ -53,8 +53,10 @@ objects = "directory"
 primary = ["lines"]
 [[contender]]
 kernel = "debian:6.12-cloud"
+cmdline = "noapictimer"
 [[contender]]
 kernel = "debian:6.12-cloud"
+cmdline = "noapictimer"
 name = "again"
 """
 
