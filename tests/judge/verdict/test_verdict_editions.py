@@ -29,7 +29,7 @@ def test_no_edition_changes() -> None:
 
 
 def test_every_number_that_no_study_chooses_is_in_the_record() -> None:
-    chosen = {"delta_pct", "alpha", "covariates", "scope", "in_turns"}
+    chosen = {"delta_pct", "alpha", "covariates", "carry_over", "scope", "in_turns"}
     assert set(Rule.__struct_fields__) - chosen == set(Edition.__struct_fields__)
 
 
