@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pages import in_turns
 
 from kduel.core.results import Difference
@@ -30,3 +32,10 @@ def test_every_option_is_named_and_a_flood_is_counted() -> None:
     (group,) = difference_groups(results)
     assert group.count == 1704 and group.hidden == 1704 - MOST_DIFFERENCES
     assert "config: 1704" in report_format("html").render(results)
+
+
+def test_a_window_has_no_title_longer_than_seventy_characters() -> None:
+    results = in_turns()
+    results.study.title = "Scheduling on four exact CPUs: " + "wake-up latency, switches, fairness, " * 2
+    (title,) = re.findall("<title>(.*)</title>", report_format("html").render(results))
+    assert title.startswith("Scheduling on four exact CPUs: wake-up latency") and len(title) <= 70

@@ -38,9 +38,10 @@ def in_turns() -> Results:
     """As large as a whole run of the default suite: two Debian kernels in turns, twenty blocks, after exact counts."""
     whole, whole.exact = with_tails(simulated(blocks=20, metrics=26), None), exact()
     whole.study.turns, whole.study.slices = 50, 4
-    whole.study.title = "A title that is longer than seventy characters, as the suite of exact scheduling has one"
     counts = whole.exact.metrics
     whole.exact.metrics = [structs.replace(one, benchmark=f"{one.benchmark}-{n}") for n in range(6) for one in counts]
+    for metric in whole.exact.metrics[8:]:
+        metric.role = "exploratory"
     aspects: list[Aspect] = ["throughput", "scheduling", "scheduling", "wakeup-latency"]
     for metric, aspect in zip(whole.metrics, aspects, strict=False):
         metric.aspect = aspect
