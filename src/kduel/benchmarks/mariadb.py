@@ -57,7 +57,7 @@ class Mariadb(Benchmark[MariadbParameters]):
         p = parameters
         linked = p.path == "link"
         network = f"--port={find_port(p)} --bind-address=0.0.0.0" if linked else "--skip-networking"
-        make = "mariadb-install-db --no-defaults --user=root --skip-test-db --auth-root-authentication-method=normal"
+        make = "mariadb-install-db --no-defaults --force --user=root --skip-test-db --auth-root-authentication-method=normal"
         commands = "CREATE USER bench; GRANT ALL ON *.* TO bench; CREATE DATABASE sbtest"
         return server(
             name_server(p),

@@ -11,6 +11,8 @@ from msgspec import Meta, Struct, structs
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.git_status import PLUGIN as GIT
 from kduel.benchmarks.kbench import check_line, read_lines
+from kduel.benchmarks.memcached import PLUGIN as MEMCACHED
+from kduel.benchmarks.memcached import PORT as MEMCACHED_PORT
 from kduel.benchmarks.nginx import PLUGIN as NGINX
 from kduel.benchmarks.nginx import PORT as NGINX_PORT
 from kduel.benchmarks.pgbench import CLIENT, FIND
@@ -48,7 +50,10 @@ class Application(Struct, frozen=True, kw_only=True):
     """Requests under each condition."""
 
 
-Name = Literal["redis-get", "redis-set", "nginx-kept", "nginx-new", "sqlite-commit", "postgres-select", "git-status"]
+Name = Literal[
+    "redis-get", "redis-set", "nginx-kept", "nginx-new", "sqlite-commit", "postgres-select", "git-status", "memcached-get",
+]  # fmt: skip
+"""Their order is that of the plug-in's regions: a new one comes last."""
 
 
 def in_memory(service: Service) -> Service:
@@ -111,6 +116,14 @@ APPLICATIONS: dict[Name, Application] = {
         service=in_memory(GIT.service(GIT.Parameters(files=100))),
         count=10,
     ),
+    "memcached-get": Application(
+        about="get of a value of 64 bytes, over loopback TCP",
+        to=f"--port {MEMCACHED_PORT}",
+        send="get key\r\n",
+        before=f"printf {'x' * 64} >key\nmemccp --servers=127.0.0.1:{MEMCACHED_PORT} key\n",
+        packages=MEMCACHED.packages,
+        service=MEMCACHED.service(MEMCACHED.Parameters()),
+    ),
 }
 
 
@@ -149,7 +162,7 @@ class Request(Benchmark[RequestParameters]):
 
     name = "request"
     summary = (
-        "Kernel and user instructions of one request of Redis, nginx, SQLite, PostgreSQL or git "
+        "Kernel and user instructions of one request of Redis, memcached, nginx, SQLite, PostgreSQL or git "
         "(our krequest; machine icount)"
     )
     programs = (PROGRAM,)
