@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from counting import QUICK
 
 from kduel.core.results import Results
 from kduel.store.rundir import RESULTS
@@ -30,9 +31,8 @@ def results_of(run: Path) -> Results:
 
 @pytest.mark.parametrize("old", OLD)
 def test_an_old_kernel_is_counted_and_explained(old: str, kduel: Callable[..., Any], tmp_path: Path) -> None:
-    done = kduel(
-        "run", old, NEW, "--machine", "icount", "-b", "kbench:operation=pipe,mode=exact", "--out", tmp_path / "run"
-    )
+    words = ("--machine", f"icount:cmdline={QUICK}", "-b", "kbench:operation=pipe,mode=exact")
+    done = kduel("run", old, NEW, *words, "--out", tmp_path / "run")
     assert done.returncode in (0, 1), done.stderr
     assert {m.verdict for m in results_of(tmp_path / "run").metrics if m.role == "primary"} <= {
         "more",
