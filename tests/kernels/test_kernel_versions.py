@@ -51,3 +51,9 @@ def test_a_number_of_any_length_has_a_place() -> None:
     versions = ["6.1-1", "6.2-1", f"6.{'9' * 5000}-1", "7-1", f"7.00{'0' * 5000}1-1"]
     assert sorted(versions, key=version_key) == versions
     assert version_key("7.1") == version_key("7.01") == version_key("\u00b2:7.1")
+
+
+def test_letters_sort_before_all_other_characters_but_the_tilde() -> None:
+    """Of Debian's policy manual, 5.6.12; in ASCII most of the others are smaller."""
+    ordered = ["1.0~rc1", "1.0", "1.0a", "1.0z", "1.0+b1", "1.0.1"]
+    assert sorted(ordered, key=version_key) == ordered

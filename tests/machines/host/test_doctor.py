@@ -14,6 +14,7 @@ from kduel.guest import namespaces
 from kduel.guest.busybox import busybox
 from kduel.guest.root import run_for_guest
 from kduel.machines.host.doctor import guest_root, programs
+from kduel.machines.host.hardware import steal
 
 ROOT = Path("/")
 NOBODY_KNOWN = 54_321
@@ -68,3 +69,11 @@ def test_a_range_counts_by_name_and_by_number(tmp_path: Path) -> None:
     path.write_text("someone:100000:65536\n1001:200000:65536\n")
     assert namespaces.has_range(path, {"someone", "1000"}) and namespaces.has_range(path, {"other", "1001"})
     assert not namespaces.has_range(path, {"some"}) and not namespaces.has_range(tmp_path / "none", {"someone"})
+
+
+@pytest.mark.parametrize("idle", [0, 10**9])
+def test_steal_is_a_share_of_the_time_that_was_wanted(idle: int, tmp_path: Path) -> None:
+    """Not of all time: on a machine that mostly idles it would be nothing."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/stat").write_text(f"cpu 800 0 150 {idle} {idle} 0 0 50 0 0\n")
+    assert [one.what for one in steal(tmp_path)] == ["noisy neighbours: CPU steal time of 5.0 %"]
