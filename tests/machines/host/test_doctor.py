@@ -15,6 +15,7 @@ from kduel.guest.busybox import busybox
 from kduel.guest.root import run_for_guest
 from kduel.machines.host.doctor import guest_root, programs
 from kduel.machines.host.hardware import steal
+from kduel.machines.host.processors import host_cpus
 
 ROOT = Path("/")
 NOBODY_KNOWN = 54_321
@@ -77,3 +78,9 @@ def test_steal_is_a_share_of_the_time_that_was_wanted(idle: int, tmp_path: Path)
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/stat").write_text(f"cpu 800 0 150 {idle} {idle} 0 0 50 0 0\n")
     assert [one.what for one in steal(tmp_path)] == ["noisy neighbours: CPU steal time of 5.0 %"]
+
+
+def test_guests_get_the_last_cpus_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupts and services prefer the first ones."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {9000, 9001, 9002})
+    assert host_cpus(2) == [9001, 9002] and host_cpus(3) == [9000, 9001, 9002] and host_cpus(4) == []
