@@ -96,7 +96,9 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     if not large:
         return headline_of(results, baseline, contender)
     sides = [[m for m in large if side(m) == kind] for kind in ("worse", "better", "neutral")]
-    foremost = [one[0] for one in sides[:2] if one] + [m for one in sides for m in one]
+    foremost = [one[0] for one in sides[:2] if one] or large[:1]
+    if len(compared_pairs(results)) == 1:
+        foremost += [m for one in sides for m in one]
     chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
     rest = [
