@@ -86,12 +86,12 @@ def counting(kernel: str, symbols: str, variables: dict[str, str], folder: Path)
     plain = uncompressed_kernel(resolve(kernel, cache=Cache(), progress=Progress()), Cache())
     assert plain is not None
     known = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines()}
-    original = plain.read_bytes()
+    original = without_calibration(plain.read_bytes(), known)
     at, other = (offset_of(original, known[name]) for name in (FUNCTION, HELPER))
     assert original[at - ROOM : at + 4] == b"\x90" * ROOM + b"\xf3\x0f\x1e\xfa", "padding, then endbr64"
     assert original[other - ROOM : other] == b"\x90" * ROOM
     made = {"plain": folder / "vmlinux-plain"}
-    shutil.copyfile(plain, made["plain"])
+    made["plain"].write_bytes(original)
     for name, variable in variables.items():
         code = COUNTS[name] + struct.pack("<i", signed(known[variable])) + b"\xeb\x0a"  # and on behind endbr64
         made[name] = write_patched(original, {at - ROOM: code}, at, folder / f"vmlinux-{name}")
@@ -116,6 +116,15 @@ def counting(kernel: str, symbols: str, variables: dict[str, str], folder: Path)
         patches = {at - ROOM: first, other - ROOM: second}
         made[name] = write_patched(original, patches, at, folder / f"vmlinux-{name}")
     return made
+
+
+def without_calibration(original: bytes, known: dict[str, int]) -> bytes:
+    """The kernel as if `noapictimer` were on its command line, where a test cannot give one: it boots in half of the time."""
+    elf = bytearray(original)
+    at = offset_of(original, known["disable_apic_timer"])
+    assert elf[at : at + 4] == bytes(4)
+    elf[at] = 1
+    return bytes(elf)
 
 
 JUMP = 5
