@@ -14,7 +14,7 @@ from typing import Any
 
 import hostile
 import pytest
-from counting import CONDITIONS, COUNT, count_both, quick, ready_pair, ready_to_count, trial_of
+from counting import CONDITIONS, COUNT, QUICK, count_both, quick, ready_pair, ready_to_count, trial_of
 from msgspec import structs
 from planted import CULPRIT, UNBUILDABLE, Planted, history, planted
 
@@ -169,8 +169,8 @@ def test_the_boot_is_opened_like_an_operation(tmp_path: Path) -> None:
     assert {"start_kernel", "kernel_init_freeable"} <= {row.function for row in found.rows}
 
 
-def test_results_arrive_whole_however_slowly_they_are_read(
-    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_neither_counting_nor_slow_reading_changes_what_arrives(
+    ready: Ready, counted: list[CountedTrial], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take, slow = Inbox.feed, iter(range(10))
 
@@ -184,15 +184,11 @@ def test_results_arrive_whole_however_slowly_they_are_read(
     # With the kernel's symbols they are several times as large as the pipe that they pass.
     outcome = exact_machine(ready).boot_once(one, symbols=True)
     assert not outcome.void, outcome.message
-
-
-def test_counting_disturbs_nothing(ready: Ready, counted: list[CountedTrial], tmp_path: Path) -> None:
-    plain = trial_of(ready, tmp_path / "plain")
-    outcome = exact_machine(ready).boot_once(plain)
-    assert not outcome.void, outcome.message
-    for place in sorted(path.name for path in plain.into.glob("[0-9]*")):
-        theirs = (plain.into / place / "stdout").read_bytes()
-        assert theirs == (counted[0].directory / "trial" / place / "stdout").read_bytes()
+    places = sorted(path.name for path in one.into.glob("[0-9]*"))
+    assert len(places) == len(ready.study.steps)
+    for place in places:
+        theirs = (counted[0].directory / "trial" / place / "stdout").read_bytes()
+        assert (one.into / place / "stdout").read_bytes() == theirs
 
 
 # Two kernels
@@ -266,6 +262,7 @@ def test_a_bisection_finds_the_commit_past_one_that_does_not_build_or_boot(kerne
     repository = tmp_path / "linux"
     history(repository, kernels)
     words = ["HEAD~8", "HEAD", "--tree", str(repository), "-b", "null-call", "--build-dir", str(tmp_path / "work")]
+    words += ["--machine", f"icount:cmdline={QUICK}"]
     done = subprocess.run(
         [sys.executable, "-m", "kduel", "bisect", *words, "--build-command", "sh recipe", "--image", "kernel"],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
