@@ -69,7 +69,7 @@ ROOM = 16
 
 CPU_NUMBER = ("pcpu_hot", 12)
 """Where 6.2 to 6.14 keep a CPU's number: a per-CPU variable, whose first field is the running task, and the offset in it."""
-FIELDS = {"here": 1024, "there": 1536}
+FIELDS = {"here": 1024, "there": 2176}
 """Offsets of fields of a task_struct that the call does not use otherwise, nor other fields of their lines."""
 COUNTERS, LINE = "poweroff_cmd", 64
 """A variable of four lines that nothing reads here."""
