@@ -220,7 +220,7 @@ def structure(name: int, size: int, *members: tuple[int, int, int], kind: int = 
 ALLOCATION = 0xFFFFFFFF81000320
 """Where `alloc_thing` calls the allocator."""
 NAMES = Strings("int", "lock", "owner", "things", "pair", "deep", "slab", "slab_cache", "page", "page_type", "kmem_cache", "name",
-                "size", "object_size", "PG_slab", "either", "inuse", "offset")  # fmt: skip
+                "size", "object_size", "PG_slab", "either", "inuse", "offset", "group", "marker")  # fmt: skip
 AT = NAMES.at
 TYPES = btf(
     NAMES.names,
@@ -242,6 +242,8 @@ TYPES = btf(
         ),  # 7
         struct.pack("<III", 0, 6 << 24 | 1, 4) + struct.pack("<Ii", AT["PG_slab"], 9),
         structure(AT["either"], 8, (AT["owner"], 1, 0), (AT["deep"], 2, 0), kind=5),  # 9, a union
+        struct.pack("<IIIIII", 0, 3 << 24, 0, 1, 1, 0),  # 10, an array of nothing
+        structure(AT["group"], 4, (AT["marker"], 10, 0), (AT["lock"], 1, 0)),  # 11
     ],
 )
 
@@ -257,6 +259,7 @@ def test_a_field_is_found_also_in_what_has_no_name() -> None:
     # How a union is used is not known; where only one of its fields lies, it is.
     either = found.structures["either"]
     assert found.field(either, 0) == "owner|deep" and found.field(either, 4) == "deep.owner"
+    assert found.field(found.structures["group"], 0) == "lock"
     for damaged in (b"", TYPES[:40], b"\0" + TYPES[1:]):
         with pytest.raises(BrokenBtfError):
             Btf(damaged)

@@ -152,7 +152,8 @@ class Btf:
         if one.kind not in AGGREGATES:
             return ""
         found: list[str] = []
-        for member in self.members(one):
+        # What has no size is a flexible array, or marks where a group of fields begins: any other field there comes first.
+        for member in sorted(self.members(one), key=lambda member: not (member.bits or self.size(member.type))):
             size = (member.bits + 7) // 8 if member.bits else self.size(member.type)
             first = member.at // 8
             if first <= at < first + max(size, 1):
