@@ -27,11 +27,11 @@ def rule_of(run: Path) -> Rule:
 def results(run: Path) -> Results:
     """The run judged again from the original files. Raises InputError where they are gone or changed."""
     record = record_of(run)
-    samples, settings = read_with_settings(run)
+    samples, gathering = read_with_settings(run)
     rule = rule_of(run)
     known = environments(run)
-    for name, differing in settings.items():
-        known[name]["settings"] = differing
+    for name, differing in gathering.differing_settings().items():
+        known[name]["called with"] = differing
     found = Results(
         judged_by=full_version(),
         study=StudyResult(

@@ -86,6 +86,32 @@ def test_nothing_known_is_nothing_attributed(tmp_path: Path) -> None:
     assert " and second" in told and " were measured: " in told
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_benchmark_that_was_called_otherwise_is_a_thing_that_differs(tmp_path: Path, together: bool) -> None:
+    text = (Path(__file__).parents[2] / "store/imported/fixtures/fio-3.33-a.json").read_text()
+    (tmp_path / "a.json").write_text(text)
+    (tmp_path / "b.json").write_text(text.replace('"iodepth" : "1"', '"iodepth" : "32"'))
+    known = tmp_path / "known.toml"
+    known.write_text(
+        "".join(
+            f'[contenders.{name}]\nrelease = "{release}"\nconditions = {{ place = "desk" }}\n'
+            for name, release in (("old", "6.1.0"), ("new", "6.12.0"))
+        )
+    )
+    old, new = tmp_path / "a.json", tmp_path / "b.json"
+    for run, files in {"one": (old, new), "first": (old, old), "second": (new, new)}.items():
+        given = [Source(path, name) for path, name in zip(files, ("old", "new"), strict=True)]
+        bring_in(given, tmp_path / run, conditions=known)
+    pairs = ("one:old", "one:new") if together else ("first:old", "second:new")
+    found = campaigns([str(tmp_path / pair) for pair in pairs])
+    (pair,) = found.between
+    assert pair.attribution.cause is None and "Only one" not in pair.attribution.told
+    differing = [one for one in found.confounds if one.group == "benchmarks"]
+    assert differing and [*differing[0].values.values()] == ["iodepth=1", "iodepth=32"]
+    alike = campaigns([str(tmp_path / "first:old"), str(tmp_path / "first:new")])
+    assert alike.between[0].attribution.cause == "kernel"
+
+
 def test_metrics_of_other_units_are_not_compared(tmp_path: Path) -> None:
     runs = [
         made(tmp_path, "old", 1000, conditions=OLD),

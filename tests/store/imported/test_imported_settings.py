@@ -50,7 +50,7 @@ def test_what_contenders_were_called_with_is_named_where_it_differs(
     tmp_path: Path, file: str, before: str, after: str, name: str, old: str, new: str
 ) -> None:
     found = results(bring_both(tmp_path, file, before, after, "old", "new"))
-    settings = [one for one in found.differences if one.group == "settings"]
+    settings = [one for one in found.differences if one.group == "called with"]
     assert settings and all(one.key.endswith(f": {name}") for one in settings), found.differences
     assert settings[0].values == {"old": old, "new": new} and not settings[0].declared
     for chosen in ("text", "markdown", "html", "mail"):
@@ -68,7 +68,23 @@ def test_calls_with_other_settings_are_no_further_trials(
 def test_equal_settings_are_no_difference(tmp_path: Path) -> None:
     for file in dict.fromkeys(case[0] for case in CASES):
         bring_in([Source(FIXTURES / file, "old"), Source(FIXTURES / file, "new")], tmp_path / file)
-        assert not [one for one in results(tmp_path / file).differences if one.group == "settings"], file
+        assert not [one for one in results(tmp_path / file).differences if one.group == "called with"], file
+
+
+def test_settings_among_the_conditions_stay_known(tmp_path: Path) -> None:
+    bring_both(tmp_path, "fio-3.33-a.json", '"iodepth" : "1"', '"iodepth" : "32"', "old", "new")
+    known = tmp_path / "known.toml"
+    known.write_text(
+        "".join(
+            f'[contenders.{name}]\nsettings = {{ governor = "{governor}" }}\n'
+            for name, governor in (("old", "performance"), ("new", "powersave"))
+        )
+    )
+    sources = [Source(tmp_path / place / "fio-3.33-a.json", name) for place, name in (("one", "old"), ("two", "new"))]
+    bring_in(sources, tmp_path / "stated", conditions=known)
+    found = {(one.group, one.key): one.values for one in results(tmp_path / "stated").differences}
+    assert found["settings", "governor"] == {"old": "performance", "new": "powersave"}
+    assert any(group == "called with" for group, _ in found)
 
 
 def test_a_parameter_in_a_column_is_named_where_files_differ_in_it(tmp_path: Path) -> None:
@@ -77,7 +93,7 @@ def test_a_parameter_in_a_column_is_named_where_files_differ_in_it(tmp_path: Pat
         (tmp_path / f"{name}.csv").write_text(f"threads,latency [ms: lower]\n{rows}")
     bring_in([Source(tmp_path / "old.csv", "old"), Source(tmp_path / "new.csv", "new")], tmp_path / "run")
     (found,) = results(tmp_path / "run").differences
-    assert (found.group, found.key, found.values) == ("settings", "table: threads", {"old": "1", "new": "4"})
+    assert (found.group, found.key, found.values) == ("called with", "table: threads", {"old": "1", "new": "4"})
 
 
 def test_nanoseconds_of_cyclictest_are_read_as_microseconds(tmp_path: Path) -> None:
@@ -108,7 +124,7 @@ def test_transactions_of_other_queries_are_no_further_trials(tmp_path: Path) -> 
     with pytest.raises(InputError, match="queries, write '4', but '0' before"):
         bring_in([Source(tmp_path / f"{name}.txt", name) for name in ("read", "mixed")], tmp_path / "refused")
     bring_in([Source(tmp_path / f"{name}.txt", name) for name in ("read", "write")], tmp_path / "run")
-    (reads, writes) = [one for one in results(tmp_path / "run").differences if one.group == "settings"]
+    (reads, writes) = [one for one in results(tmp_path / "run").differences if one.group == "called with"]
     assert reads.values == {"read": "14", "write": "0"} and writes.values == {"read": "0", "write": "4"}
 
 

@@ -18,7 +18,7 @@ from kduel.judge.verdict.voids import missing_in
 from kduel.machines import machine_kind
 from kduel.store import imported
 from kduel.store.collect import collect, contenders_of
-from kduel.store.imported.support.store import ReportedRange, conditions_of, record_of
+from kduel.store.imported.support.store import ReportedRange, conditions_of, read_with_settings, record_of
 from kduel.store.integrity import examine, trials_of
 from kduel.store.rundir import RunDir
 
@@ -60,7 +60,7 @@ class Column(Struct, kw_only=True):
     series: dict[tuple[str, str], Series]
     """By step label and metric name."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By label: the benchmark (`use`) and its parameters; empty for imported results."""
+    """By label: the benchmark (`use`) and its parameters; of imported results with what it was called, where the files say."""
     exact: dict[str, Any] = field(default_factory=dict)
     """The machine, where repeated trials on it give the same numbers: its values may be compared with those of a column that
     has the same one. Else empty."""
@@ -185,7 +185,7 @@ def imported_columns(path: Path) -> list[Column]:
     record = record_of(path)
     known = imported.environments(path)
     spreads = conditions_of(path, record).spreads
-    tables = collect(path)
+    tables, gathering = read_with_settings(path)
     return [
         Column(
             name=name,
@@ -195,6 +195,7 @@ def imported_columns(path: Path) -> list[Column]:
             imported=True,
             environments=[to_builtins(known[name])] if known[name] else [],
             series=series(tables, name, {}),
+            steps={label: {**arms[name]} for label, arms in gathering.settings.items() if name in arms},
             spreads=spreads,
         )
         for name in record.contenders

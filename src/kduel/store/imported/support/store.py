@@ -330,8 +330,8 @@ def read(run: Path) -> list[Samples]:
     return read_with_settings(run)[0]
 
 
-def read_with_settings(run: Path) -> tuple[list[Samples], dict[str, dict[str, str]]]:
-    """The values, and by contender with what its benchmarks were called, where contenders differ in it. Raises InputError."""
+def read_with_settings(run: Path) -> tuple[list[Samples], Gathering]:
+    """The values, and what they were taken from, which also knows with what benchmarks were called. Raises InputError."""
     record = record_of(run)
     formats = plugins("imported")
     for stored in record.files:
@@ -345,7 +345,7 @@ def read_with_settings(run: Path) -> tuple[list[Samples], dict[str, dict[str, st
     samples = gathering.samples(record.baseline or next(iter(record.contenders), None), record.primary)
     if set(record.contenders) != set(samples[0].contenders):
         raise InputError(f"{run / 'import.json'} names other contenders than its files have", "Import them again.")
-    return samples, gathering.differing_settings()
+    return samples, gathering
 
 
 def contenders(run: Path) -> list[str]:
