@@ -164,19 +164,31 @@ def test_a_list_of_loads_is_a_matrix_for_every_benchmark(use: str) -> None:
     assert loads == ["idle", "hackbench"] and len({step.label for step in found.steps}) == 2
 
 
-FORTY = "".join(factor(f"f{n}", f'{{ a = {{}}, b = {{ cmdline = "b{n}" }} }}') for n in range(40))
+def factors(count: int) -> str:
+    return "".join(factor(f"f{n}", f'{{ a = {{}}, b = {{ cmdline = "b{n}" }} }}') for n in range(count))
+
+
+FORTY = factors(40)
 MANY = ", ".join(map(str, range(1, 400)))
+NAMES = ", ".join(f'"{number}"' for number in range(1, 400))
+STEPS = "".join(factor(f"s{n}", '{ a = { command = "a" }, b = { command = "b" } }') for n in range(17))
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
         (FORTY, "cells are allowed"),
-        (f"{FORTY}[design]\nfraction = {2**40}\n", "2,199,023,255,552 combinations"),
-        (f'[[benchmark]]\nuse = "hackbench"\ngroups = [{MANY}]\nloops = [{MANY}]\nfds = [{MANY}]\n', "63,521,199 combinations"),
+        (factors(1040), r"made.toml: the factors make more than 2\^64 cells"),
+        (f"{FORTY}[design]\nfraction = {2**40}\n", "made.toml: the factors make 2,199,023,255,552 combinations"),
+        (f'[[benchmark]]\nuse = "hackbench"\ngroups = [{MANY}]\nloops = [{MANY}]\nfds = [{MANY}]\n',
+         r"made.toml: benchmark\[#2\]: the lists of groups, fds, loops make 63,521,199 combinations"),
+        (STEPS, r"made.toml: benchmark\[#1\]: the factors make 131,072 combinations"),
+        (f"[[contender]]\nkernel = [{NAMES}]\nscheduler = [{NAMES}]\ncmdline = [{NAMES}]\n",
+         r"made.toml: contender\[#3\]: the lists of kernel, scheduler, cmdline make 63,521,199 combinations"),
     ],
 )  # fmt: skip
 def test_combinations_are_counted_before_they_are_made(more: str, why: str) -> None:
     """Else a short file takes all memory."""
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=why) as caught:
         study(HEAD + '[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n' + JOB + COMMAND + more)
+    assert "fraction" not in caught.value.remedy, "a fraction of so many would be refused, too"

@@ -90,7 +90,7 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
         empty = [key for key in CROSSED if table.get(key) == []]
         if empty:
             raise InputError(f"{where}: {empty[0]} is an empty list", "Give a value, or a list with one at least.")
-        for choice in combinations(table, CROSSED):
+        for choice in combinations(table, CROSSED, f"{where}: "):
             for key, value in choice.items():
                 if isinstance(value, str) and "\n" in value:
                     raise InputError(f"{where}: {key} holds a line break", "Write it in one line.")
@@ -249,11 +249,11 @@ MOST_COMBINATIONS = 1 << 16
 """Far more than anybody would boot, and few enough to be counted out."""
 
 
-def combine(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Every combination of one of each. Raises InputError for too many, before the first."""
+def combine(choices: Sequence[Sequence[Any]], what: str) -> Iterator[tuple[Any, ...]]:
+    """Every combination of one of each. Raises InputError saying `what` makes too many, before the first."""
     if (count := math.prod(map(len, choices))) > MOST_COMBINATIONS:
         raise InputError(
-            f"lists make {count_text(count)} combinations ({MOST_COMBINATIONS:,} are allowed)", "Leave out values."
+            f"{what} make {count_text(count)} combinations ({MOST_COMBINATIONS:,} are allowed)", "Leave out values."
         )
     return itertools.product(*choices)
 
@@ -263,9 +263,10 @@ def count_text(count: int) -> str:
     return f"{count:,}" if count < 1 << 64 else "more than 2^64"
 
 
-def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:
-    """The table once for every combination of what its `keys` list. Raises InputError for too many."""
+def combinations(table: dict[str, Any], keys: typing.Iterable[str], where: str = "") -> list[dict[str, Any]]:
+    """The table once for every combination of what its `keys` list. Raises InputError, with `where` first, for too many."""
     spread = [key for key in keys if isinstance(table.get(key), list)]
     if not spread:
         return [table]
-    return [{**table, **dict(zip(spread, chosen, strict=True))} for chosen in combine([table[key] for key in spread])]
+    chosen = combine([table[key] for key in spread], f"{where}the lists of {', '.join(spread)}")
+    return [{**table, **dict(zip(spread, values, strict=True))} for values in chosen]

@@ -18,7 +18,14 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Design, Factor, StepCell
 from kduel.core.text import did_you_mean, plural
 from kduel.core.validation import validation_message
-from kduel.study.contenders import check_printable, combine, count_text, read_contenders, short_name
+from kduel.study.contenders import (
+    MOST_COMBINATIONS,
+    check_printable,
+    combine,
+    count_text,
+    read_contenders,
+    short_name,
+)
 
 MOST_CELLS = 64
 """Contenders of a block: every one is a boot."""
@@ -117,7 +124,7 @@ def cross(
         boots.insert(0, ReadFactor(subject, {base["name"]: base for base in bases}, False))
         bases = [{}]
     check_size(math.prod(len(one.factor.levels) for one in boots) // max(design.fraction, 1), boots, origin, blocks)
-    cells = list(combine([one.factor.levels for one in boots]))
+    cells = list(combine([one.factor.levels for one in boots], f"{origin}: the factors"))
     chosen = [cells[place] for place in kept_cells([len(one.factor.levels) for one in boots], design, origin)]
     base = {key: value for key, value in (bases[0] if bases else {}).items() if key != "name"}
     merged = [merge(base, cell, boots, origin) for cell in chosen]
@@ -237,11 +244,12 @@ def check_size(cells: int, factors: Sequence[ReadFactor], origin: str, blocks: i
     if cells <= MOST_CELLS:
         return
     two = sum(len(one.factor.levels) == 2 for one in factors)
-    fraction = 2 ** min(math.ceil(math.log2(cells / HANDY_CELLS)), max(two - 3, 0))
+    # Of more than can be counted out, no fraction is made either.
+    halvings = min(math.ceil(math.log2(cells / HANDY_CELLS)), max(two - 3, 0)) if cells <= MOST_COMBINATIONS else 0
     raise InputError(
         f"{origin}: the factors make {count_text(cells)} cells; {blocks} blocks of them are {count_text(cells * blocks)} trials "
         f"({MOST_CELLS} cells are allowed)",
-        f"Leave out factors or levels{f', or add [design] fraction = {fraction}' if fraction > 1 else ''}.",
+        f"Leave out factors or levels{f', or add [design] fraction = {2**halvings}' if halvings else ''}.",
     )
 
 
@@ -306,7 +314,7 @@ def cross_steps(table: dict[str, Any], factors: Iterable[ReadFactor]) -> list[St
     known = parameters_of(table)
     own = [one for one in factors if one.of_steps and all(set(c) <= set(known) for c in one.changes.values())]
     found = []
-    for cell in combine([one.factor.levels for one in own]):
+    for cell in combine([one.factor.levels for one in own], "the factors"):
         changes: dict[str, Any] = {}
         for level, one in zip(cell, own, strict=True):
             changes |= one.changes[level]
