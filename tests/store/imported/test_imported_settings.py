@@ -20,8 +20,8 @@ CASES = [
     ("sysbench-1.0.20-a.txt", "limit: 10000", "limit: 20000", "Prime numbers limit", "10000", "20000"),
     ("sysbench-1.0.20-a.txt", "block size: 4KiB", "block size: 64KiB", "block size", "4KiB", "64KiB"),
     ("sysbench-1.0.20-a.txt", "Using synchronous", "Using asynchronous", "mode", "Using synchronous I/O mode", "Using asynchronous I/O mode"),
-    ("netperf-2.7.1-a.txt", "131072 1        1 ", "131072 64       1 ", "sizes in bytes", "16384 131072 1 1", "16384 131072 64 1"),
-    ("netperf-2.7.1-a.txt", "16384  16384    ", "16384  64       ", "sizes in bytes", "131072 16384 16384", "131072 16384 64"),
+    ("netperf-2.7.1-a.txt", "131072 1        1 ", "131072 64       1 ", "message sizes in bytes", "1 1", "64 1"),
+    ("netperf-2.7.1-a.txt", "16384  16384    ", "16384  64       ", "message sizes in bytes", "that of the socket", "64"),
     ("fio-3.33-a.json", '"iodepth" : "1"', '"iodepth" : "32"', "iodepth", "1", "32"),
     ("cyclictest-2.4-quiet.txt", " I:1000 ", " I:200 ", "interval", "1000", "200"),
     ("cyclictest-2.4-a.json", " -i1000 ", " -i 200 ", "interval", "1000", "200"),
@@ -69,6 +69,21 @@ def test_equal_settings_are_no_difference(tmp_path: Path) -> None:
     for file in dict.fromkeys(case[0] for case in CASES):
         bring_in([Source(FIXTURES / file, "old"), Source(FIXTURES / file, "new")], tmp_path / file)
         assert not [one for one in results(tmp_path / file).differences if one.group == "called with"], file
+
+
+@pytest.mark.parametrize(("before", "after"), [("131072", "87380"), ("16384", "46080"), ("212992", "425984")])
+def test_sizes_of_netperfs_sockets_are_those_of_the_kernel(tmp_path: Path, before: str, after: str) -> None:
+    """The default of tcp_rmem became 131072 bytes in Linux 4.20."""
+    run = bring_both(tmp_path, "netperf-2.7.1-a.txt", before, after, "old", "new")
+    assert not results(run).differences
+    (tmp_path / "more").mkdir()
+    bring_in(
+        [
+            Source(tmp_path / place / "netperf-2.7.1-a.txt", name)
+            for place, name in (("one", "old"), ("two", "old"), ("one", "new"))
+        ],
+        tmp_path / "trials",
+    )
 
 
 def test_settings_among_the_conditions_stay_known(tmp_path: Path) -> None:

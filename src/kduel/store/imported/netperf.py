@@ -70,9 +70,18 @@ class Netperf(ForeignFormat):
                     figure *= megabits
                 yield ForeignRow(
                     str(contender), trials[test], test, metric, unit, "higher", figure, line, "mean", least=0.0,
-                    aspect="throughput", settings=(("sizes in bytes", " ".join((sizes or found[1]).split())),),
+                    aspect="throughput", settings=(("message sizes in bytes", message_sizes(sizes or found[1], value is RESPONSES)),),
                 )  # fmt: skip
         check_complete(path, "its end", complete, "its numbers")
+
+
+def message_sizes(sizes: str, responses: bool) -> str:
+    """The sizes of requests and responses, or of messages, from a line's sizes. Those of sockets, which come before, are the kernel's
+    own unless options set them, which netperf does not say; a stream's messages are as large as its socket unless one is given."""
+    *sockets, message = sizes.split()
+    if responses:
+        return f"{sockets.pop()} {message}"
+    return "that of the socket" if message in sockets else message
 
 
 PLUGIN = Netperf()
