@@ -362,6 +362,13 @@ def test_as_many_shared_lines_that_are_used_more_often_are_shown(lines: Verdict,
     found.metrics[1].role = "primary"
     told = headlines(structs.replace(found, metrics=found.metrics[1:]))[0].text
     assert "makes more locked operations on shared lines than parent" in told
+    for pair, said in (
+        (("lines", "lines-accesses"), "shares fewer cache lines than"),
+        (("lines", "touched-lines"), "is better than"),
+        (("instructions", "touched-lines"), "takes fewer instructions than"),
+    ):
+        found.metrics = [structs.replace(metric("dup", "", "fewer", [(4, 2)]), metric=one, unit=one) for one in pair]
+        assert said in headlines(found)[0].text
 
 
 def test_another_direction_is_shown_though_it_is_near() -> None:

@@ -65,6 +65,22 @@ def test_each_kernel_is_held_against_the_one_before_it(two: Results, three: Resu
             assert one.explains[1].startswith(f"kduel explain {three.contenders[1].kernel} debian:7.3 -b ")
 
 
+def test_each_primary_count_of_an_operation_has_its_own_line(two: Results):
+    """The last one had overwritten the first."""
+    count = next(one for one in two.metrics if one.role == "primary")
+    doubled = {name: [None if one is None else 2 * one for one in values] for name, values in count.values.items()}
+    pair = [
+        structs.replace(count, metric="lines", unit="lines", conditions=[]),
+        structs.replace(count, metric="lines-accesses", unit="lines-accesses", values=doubled, conditions=[]),
+    ]
+    found = structs.replace(two, metrics=pair)
+    lines, accesses = courses(found)
+    assert (lines.unit, accesses.unit) == ("lines", "lines-accesses")
+    assert accesses.values == [2 * (value or 0) for value in lines.values]
+    page = report_format("versions").render(found)
+    assert "Loads and stores to the cache lines that CPUs share in an operation" in page
+
+
 def test_the_page_has_a_line_for_each_operation_and_what_changes_it(three: Results):
     page = report_format("versions").render(three)
     found = courses(three)

@@ -43,7 +43,7 @@ def courses(results: Results) -> list[Course]:
     rule, names = planned_rule(results.study), [one.name for one in results.contenders]
     steps = {step.label: step for step in results.steps}
     found = []
-    for label, metrics in of_usual_call(results).items():
+    for (label, _), metrics in of_usual_call(results).items():
         first = metrics[0]
         metric = Metric(first.metric, first.unit, first.better, first.about, first.statistic, aspect=first.aspect)
         values = {name: counts for one in metrics for name, counts in one.values.items()}
@@ -73,12 +73,12 @@ def courses(results: Results) -> list[Course]:
     return found
 
 
-def of_usual_call(results: Results) -> dict[str, list[MetricResult]]:
-    """The primary counts by label, a result for each contender."""
-    found: dict[str, list[MetricResult]] = {}
+def of_usual_call(results: Results) -> dict[tuple[str, str], list[MetricResult]]:
+    """The primary counts by label and metric, a result for each contender."""
+    found: dict[tuple[str, str], list[MetricResult]] = {}
     for metric in results.metrics:
         if metric.role == "primary" and metric.unit in COUNTS:
-            found.setdefault(metric.benchmark, []).append(metric)
+            found.setdefault((metric.benchmark, metric.metric), []).append(metric)
     return found
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kduel.analysis.versions import Course, courses
 from kduel.core.errors import InputError
-from kduel.core.metric_results import COUNTED, SHARED, TOUCHED
+from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, TOUCHED
 from kduel.core.results import Results
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HEADINGS = {
     COUNTED: "Path lengths: instructions of an operation",
     SHARED: "Cache lines that CPUs share in an operation",
+    ACCESSES: "Loads and stores to the cache lines that CPUs share in an operation",
+    LOCKED: "Locked operations on the cache lines that CPUs share in an operation",
     TOUCHED: "Cache lines that an operation touches in the kernel",
 }
 WIDTH, HEIGHT, ROOM = 110.0, 26.0, 4.0

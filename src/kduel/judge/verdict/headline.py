@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal
 
 from kduel.core.format import effect_numbers, plain_number, share_text
-from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, TOUCHED, MetricResult
+from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, SHARING, TOUCHED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
@@ -43,6 +43,12 @@ def how_it_compares(metric: MetricResult) -> str:
         return f"is {metric.word}"
     verb, what = COUNTING[metric.unit]
     return f"{verb} {metric.word} {what}"
+
+
+def counting_of(units: Set[str]) -> tuple[str, str] | None:
+    """What a contender does with more or fewer of what, for counts in these units; None where no words fit."""
+    several = COUNTED if COUNTED in units else SHARED if units <= set(SHARING) else ""
+    return COUNTING.get(next(iter(units)) if len(units) == 1 else several)
 
 
 def shows_difference(metric: MetricResult) -> bool:
@@ -113,8 +119,8 @@ def headline(
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
-    if all(m.more_or_fewer for m in large):
-        verb, what = COUNTING[next((one for one in COUNTING if all(m.unit == one for m in metrics)), COUNTED)]
+    if all(m.more_or_fewer for m in large) and (counting := counting_of({m.unit for m in metrics})):
+        verb, what = counting
         good, bad, less = f"{verb} fewer {what}", f"{verb} more {what}", "more"
     else:
         timed = any(m.word in ("faster", "slower") for m in large)
