@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from examples import exact
 
 from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.benchmarks.sharing import SHARED_LINES, region_of
@@ -34,6 +35,7 @@ from kduel.explain.sharing.show import as_svg, as_text
 from kduel.explain.sharing.touched import touched_text
 from kduel.explain.symbols import Symbols
 from kduel.guest import programs
+from kduel.report.html import explanations
 from kduel.run.exact.sharing import sharing_study
 from kduel.study.file import parse_study, suite_text
 from kduel.study.first_part import first_part
@@ -411,6 +413,23 @@ def test_lines_are_gone_new_or_kept(memory: Memory) -> None:
     for text in (as_text(found), as_svg(found)):
         assert "things.owner" in text and "_raw_spin_lock" in text
     assert "&lt; taker" in as_svg(found)
+
+
+def test_an_explanation_from_before_accesses_were_counted_is_shown_without_them(memory: Memory) -> None:
+    found = msgspec.to_builtins(compare_kernels("dup", [shared(memory, 2), shared(memory, 4)], "7.2"))
+    assert "loads and stores" in as_text(msgspec.convert(found, SharingExplanation))
+    for one in ("accesses", "locked"):
+        del found["kernels"][0][one]
+    results = exact()
+    results.explanations = [found]
+    ((heading, _, text),) = explanations(results)
+    assert heading.startswith("dup: cache lines") and "lines in the usual operation" in text
+    mixed = next(line for line in text.splitlines() if "loads and stores" in line)
+    assert mixed.split()[0] == "–" and mixed.split()[1] != "–"
+    for one in ("accesses", "locked"):
+        del found["kernels"][1][one]
+    ((_, _, text),) = explanations(results)
+    assert "loads and stores" not in text and "locked operations" not in text
 
 
 def test_a_union_that_has_other_fields_in_another_kernel_is_the_same_line(memory: Memory) -> None:

@@ -119,9 +119,9 @@ class SharedBy(Struct, kw_only=True):
     median: float
     mean: float
     lines: list[SharedLine]
-    accesses: float
-    """Loads and stores of the usual operation to the lines that move in it."""
-    locked: float
+    accesses: float | None = None
+    """Loads and stores of the usual operation to the lines that move in it; None where they were not counted."""
+    locked: float | None = None
     """Locked operations among them."""
     touched: list[TouchedLine] = []
     """Lines that an operation uses, whether they move or not."""

@@ -42,14 +42,15 @@ def as_text(found: SharingExplanation, limit: int = 25, width: int = PLAIN_WIDTH
         line("", heads),
         line("steady", (format_moves(arm.median) for arm in found.kernels), "lines in the usual operation"),
         line("mean", (format_moves(arm.mean) for arm in found.kernels), "rarer ones included"),
-        line(
-            "",
-            (format_moves(arm.accesses) for arm in found.kernels),
-            "loads and stores of the usual operation to its lines",
-        ),
-        line("", (format_moves(arm.locked) for arm in found.kernels), "locked operations among them"),
-        "",
     ]
+    weights = {
+        "loads and stores of the usual operation to its lines": [arm.accesses for arm in found.kernels],
+        "locked operations among them": [arm.locked for arm in found.kernels],
+    }
+    for words, counts in weights.items():
+        if any(one is not None for one in counts):
+            lines.append(line("", ("–" if one is None else format_moves(one) for one in counts), words))
+    lines.append("")
     shown, rest = rows_of(found, limit)
     indent = " " * len(line("", [""] * len(columns), "|")[:-1])
     for row in shown:
