@@ -58,6 +58,7 @@ def linted(
     imported: bool = False,
     exact: bool = False,
     quick: bool = False,
+    carry_over: bool = False,
     trials: Sequence[TrialResult] = (),
 ) -> Results:
     """The run of these metrics, judged and examined."""
@@ -65,12 +66,12 @@ def linted(
     turns = 50 if any(one.turns for one in tables) else None
     if samples.paired:
         how = judge_primary if quick else judge
-        rule = Rule.of_edition(2, max_blocks=len(samples.blocks), in_turns=turns is not None)
+        rule = Rule.of_edition(2, max_blocks=len(samples.blocks), in_turns=turns is not None, carry_over=carry_over)
         metrics = how([structs.replace(table, counted=exact) for table in tables], rule)
     else:
         metrics = judge_unpaired(tables, Rule.of_edition(2))
     results = Results(
-        study=StudyResult(imported=imported, edition=2, turns=turns),
+        study=StudyResult(imported=imported, edition=2, turns=turns, carry_over=carry_over),
         machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
         trials=list(trials),

@@ -123,6 +123,8 @@ class Samples(Struct, kw_only=True):
     machines: list[str] = field(default_factory=list)
     """Parallel to `blocks`: the machine, or the part of a merged run, that carried the block out; empty where there is
     one."""
+    parts: list[str] = field(default_factory=list)
+    """Parallel to `blocks`: the part of a merged run; empty where it is not merged."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
     places: list[int] = field(default_factory=list)
     """Parallel to `blocks`: the step's place among the steps of its trials; empty where it is not known."""

@@ -178,6 +178,7 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
             for part, _ in tables
             for member in part.samples[0].machines or [""] * len(part.samples[0].blocks)
         ],
+        parts=[part.name for part, _ in tables for _ in part.samples[0].blocks],
         values=chain_field(lambda table: table.values, None),
         places=[
             place

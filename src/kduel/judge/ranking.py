@@ -78,6 +78,7 @@ def mean_table(aspect: Aspect, tables: Sequence[Samples]) -> Samples:
         blocks=first.blocks,
         values=values,
         machines=first.machines,
+        parts=first.parts,
         order=first.order,
         absent=first.absent,
         covariates=first.covariates,

@@ -198,13 +198,14 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
 
 def check_carry_over(blocks: Blocks, machine: str, contenders: int, factors: bool, origin: str) -> None:
     """Raises InputError where the contender of the trial before cannot enter the intervals."""
-    fewest = EDITIONS[EDITION].adjust_at_last_from
+    # One pair may be missing, and the interval is still adjusted.
+    fewest = (EDITIONS[EDITION].adjust_from or 0) + 1
     reason = (
         "contenders that take turns run at the same time" * blocks.in_turns
         or "counts have no intervals" * (machine == "icount")
         or "effects of factors are means over several contenders" * factors
         or "more than four contenders need too many covariates" * (contenders > 4)
-        or f"fewer than {fewest} blocks have no covariates" * (blocks.count < fewest)
+        or f"fewer than {fewest} blocks give no verdict where a pair is missing" * (blocks.count < fewest)
     )
     if reason:
         raise InputError(f"{origin}: blocks.carry_over cannot be applied: {reason}", "Leave it out, or change that.")

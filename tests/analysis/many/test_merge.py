@@ -19,6 +19,7 @@ from kduel.core.errors import KduelError
 from kduel.core.experiment import MachineRecord
 from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
+from kduel.judge.pooled import read_merged
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.store.merged import examine, merge, record_of
 
@@ -81,6 +82,8 @@ def test_runs_of_one_machine_are_one_longer_run(tmp_path: Path) -> None:
     assert {part.machine for part in record.parts} == {"rack1"}
     (metric,) = judge_run(tmp_path / "c").metrics
     assert metric.machines is None and metric.n == 20
+    (table,) = read_merged(tmp_path / "c").samples
+    assert table.parts == ["a"] * 10 + ["b"] * 10
 
 
 def test_a_part_that_is_not_finished_is_named(tmp_path: Path) -> None:

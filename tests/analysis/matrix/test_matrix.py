@@ -173,7 +173,7 @@ def test_no_growth_without_positive_values_or_blocks() -> None:
     assert growth(members(10, 100), "c", "user", {"x-10": [1.0, None, 1, 1], "x-100": [1.0, 2, None, 1]}) is None
 
 
-def crossed(seed: int = 3, blocks: int = 6) -> Results:
+def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False) -> Results:
     """Two kernels x three policies x two counts; the newer kernel is 20 % quicker, fifo 30 % quicker, nothing else."""
     draw = random.Random(seed)
     contenders = [
@@ -215,11 +215,11 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
         for label in values
     ]
     return Results(
-        study=StudyResult(fixed=blocks, edition=2),
+        study=StudyResult(fixed=blocks, edition=2, carry_over=carry_over),
         machine=MachineRecord(),
         contenders=contenders,
         trials=trials,
-        metrics=judge(tables, Rule.fixed_blocks(blocks, edition=2)),
+        metrics=judge(tables, Rule.fixed_blocks(blocks, edition=2, carry_over=carry_over)),
         steps=steps_of(tables),
         blocks=list(range(1, blocks + 1)),
     )
@@ -319,6 +319,20 @@ def test_every_cell_has_its_verdict_against_the_right_reference() -> None:
         else:
             assert judged.result.verdict in ("undecided", "equivalent")
             assert abs(judged.result.effect_pct or 0) < 3
+
+
+def test_the_trial_before_is_the_same_as_in_the_run_whichever_pair_is_compared() -> None:
+    results = crossed(blocks=20, carry_over=True)
+    own = {(one.benchmark, one.baseline, one.contender): one.effect_pct for one in results.metrics}
+    matrix = shape(results)
+    assert matrix is not None
+    found = {
+        key: one.result.effect_pct
+        for one in matrix.judged
+        if (key := (one.place.label, one.pair.reference, one.pair.contender)) in own
+    }
+    assert len(found) == 6
+    assert found == pytest.approx({key: own[key] for key in found}, rel=1e-9)
 
 
 def test_a_run_without_families_is_no_matrix() -> None:

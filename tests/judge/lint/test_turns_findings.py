@@ -216,7 +216,8 @@ class TestFindingsOfTime:
     def test_nothing_is_left_behind_for_the_next(self) -> None:
         """Of trials one after the other a finding; in turns all of a block ran at the same time."""
         samples = following(9)(np.random.default_rng(3), 12, 3)
-        assert "carry-over" in said(samples)
+        assert "counts against another one" in said(samples)["carry-over"]
+        assert "no verdict counts that against another one" in said(samples, carry_over=True)["carry-over"]
         assert "carry-over" not in said(in_turns(samples))
 
 

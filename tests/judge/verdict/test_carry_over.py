@@ -71,6 +71,23 @@ def test_a_trial_follows_the_last_one_of_its_own_machine() -> None:
     assert trials_after(table, "new") == {"old": [0.5, 0.5, 1.0], "new": [0.0, 0.0, 1.0]}
 
 
+def test_the_first_trial_of_a_merged_part_follows_none() -> None:
+    table = structs.replace(
+        runs(0)[0], blocks=[1, 2, 3], machines=["m"] * 3, parts=["a", "a", "b"], values={"old": [1.0] * 3, "new": [1.0] * 3},
+        order={"old": [0, 3, 4], "new": [1, 2, 5]},
+    )  # fmt: skip
+    assert trials_after(table, "new") == {"old": [0.5, 1.0, 0.5], "new": [0.0, 1.0, 0.0]}
+
+
+def test_one_missing_pair_leaves_the_shortest_run_a_verdict() -> None:
+    study = assemble(parse_study(text := STUDY.format(blocks="fixed = 11", more=""), "s.toml"), text, "s.toml")
+    table = structs.replace(runs(0)[0], blocks=list(range(1, 12)))
+    table.order = {name: places[:11] for name, places in table.order.items()}
+    old, new = ([value or 1 for value in values[:11]] for values in table.values.values())
+    table.values = {"old": [*old[:5], None, *old[6:]], "new": [2 * value for value in new]}
+    assert judge([table], Rule.fixed_blocks(study.blocks.count, carry_over=True))[0].verdict != "undecided"
+
+
 def test_blocks_in_one_order_give_no_verdict() -> None:
     """Then a trial before is always the same, too, and nothing tells it from the kernel."""
     table = runs(0)[0]
@@ -104,7 +121,8 @@ use = "hackbench"
     ("blocks", "more", "machine", "reason"),
     [
         ("turns = 10", "", "", "take turns"),
-        ("fixed = 6", "", "", "fewer than 7 blocks"),
+        ("fixed = 10", "", "", "fewer than 11 blocks"),
+        ("max = 10", "", "", "fewer than 11 blocks"),
         ("", "", "icount", "counts have no intervals"),
         ("", '[[factor]]\nname = "sysctl"\nlevels = { a = {}, b = { cmdline = "quiet" } }', "", "effects of factors"),
         ("", "".join(f'[[contender]]\nkernel = "{name}"\n' for name in "cde"), "", "more than four contenders"),

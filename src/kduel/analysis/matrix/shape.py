@@ -170,7 +170,7 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[JudgedCell]:
     """Every metric of every place for every pair, judged together."""
-    position = {(trial.block, trial.contender): trial.position for trial in results.trials}
+    order, parts = order_of(results), parts_of(results)
     absent = {} if results.paired else never_began(values)
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
     for result in results.metrics:
@@ -193,15 +193,28 @@ def judge_pairs(
                         values={arm: held[arm] for arm in arms},
                         absent={arm: absent[arm] for arm in arms if arm in absent},
                         beyond=beyond[place.label, name],
-                        order={arm: [position.get((block, arm)) for block in results.blocks] for arm in arms}
-                        if results.paired
-                        else {},
+                        order=order,
+                        parts=parts,
                     )
                 )
     return [
         JudgedCell(pair=pair, place=place, result=result)
         for (pair, place), result in zip(keys, judge_matrix(results, samples), strict=True)
     ]
+
+
+def order_of(results: Results) -> dict[str, list[int | None]]:
+    """By contender and block, the place of the trial. Of all contenders, whichever pair is judged: a trial may follow one of a third,
+    and a block that has not ended for one of them counts for none."""
+    position = {(trial.block, trial.contender): trial.position for trial in results.trials}
+    names = [contender.name for contender in results.contenders] if results.paired else []
+    return {name: [position.get((block, name)) for block in results.blocks] for name in names}
+
+
+def parts_of(results: Results) -> list[str]:
+    """By block, the part of a merged run."""
+    found = {trial.block: trial.part for trial in results.trials}
+    return [found.get(block, "") for block in results.blocks]
 
 
 def never_began(values: Values) -> dict[str, list[bool]]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import judge_matrix, tables
+from kduel.analysis.matrix.shape import judge_matrix, order_of, parts_of, tables
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Samples
@@ -76,9 +76,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
         for pair in combinations(names, 2)
         if pair not in against[key] and pair[::-1] not in against[key]
     ]
-    position = {(trial.block, trial.contender): trial.position for trial in results.trials}
-    # Of all contenders, whichever pair is judged: a block that has not ended for one of them counts for none.
-    order = {arm: [position.get((block, arm)) for block in results.blocks] for arm in names} if results.paired else {}
+    order, parts = order_of(results), parts_of(results)
 
     def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
         return Samples(
@@ -88,6 +86,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
             blocks=results.blocks,
             values={arm: values[benchmark, metric][arm] for arm in arms},
             order=order,
+            parts=parts,
         )
 
     whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))

@@ -255,9 +255,9 @@ class Comparison:
 
     @cached_property
     def followers(self) -> list[Floats]:
-        """By contender but the baseline, by complete pair: whether a trial followed one of it, the contender's less the
+        """By contender of the run but the first, by complete pair: whether a trial followed one of it, the contender's less the
         baseline's; empty unless the rule has them enter the interval."""
-        names = self.table.contenders[1:] if self.rule.carry_over else []
+        names = list(self.table.order)[1:] if self.rule.carry_over else []
         return [self.gaps(trials_after(self.table, name)) for name in names]
 
     def gaps(self, known: Mapping[str, Sequence[float | None]]) -> Floats:
@@ -288,8 +288,9 @@ class Comparison:
 
 def trials_after(table: Samples, name: str) -> dict[str, list[float | None]]:
     """By contender and block: 1 for a trial that followed one of `name` on its machine, 0 for one that did not; the first of a
-    machine is as far from all contenders."""
-    machines = table.machines or [""] * len(table.blocks)
+    machine, or of a part of a merged run, is as far from all contenders."""
+    none = [""] * len(table.blocks)
+    machines = list(zip(table.parts or none, table.machines or none, strict=True))
     trials = sorted(
         (machines[index], place, arm, index)
         for arm, order in table.order.items()
@@ -297,7 +298,7 @@ def trials_after(table: Samples, name: str) -> dict[str, list[float | None]]:
         if place is not None
     )
     found: dict[str, list[float | None]] = {arm: [None] * len(table.blocks) for arm in table.order}
-    before: tuple[str, str] | None = None
+    before: tuple[tuple[str, str], str] | None = None
     for machine, _, arm, index in trials:
         follows = before is not None and before[0] == machine
         found[arm][index] = float(before == (machine, name)) if follows else 1 / len(table.order)

@@ -22,10 +22,15 @@ def carry_over(case: Case) -> Iterator[str]:
         return
     names = case.table.contenders
     listed = ", ".join(f"{gap} after {name}" for gap, name in zip(gaps, names[1:], strict=True))
+    counted = (
+        "The trial before enters the interval (carry_over = true): no verdict counts that against another one."
+        if case.rule.carry_over
+        else "What a contender leaves behind (heat, a used disk) counts against another one: let the machine come "
+        "to rest between trials."
+    )
     yield (
         f"The contender of the trial before changes the value: against a trial after {names[0]}, {listed} (p = "
-        f"{chance:.1g}). What a contender leaves behind (heat, a used disk) counts against another one: let the machine come "
-        "to rest between trials."
+        f"{chance:.1g}). {counted}"
     )
 
 
