@@ -253,6 +253,8 @@ def test_a_page_of_a_matrix_begins_with_it() -> None:
 
     page = report_format("html").render(crossed())
     assert page.index('<section id="matrix">') < page.index('<section id="verdicts"')
+    assert "scheduler&#39;s counters" in page or "scheduler's counters" in page, "a family by themselves"
+    assert "over the whole matrix" not in page
     results = crossed()
     other = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
     for metric in other:

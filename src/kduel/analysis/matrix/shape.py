@@ -51,7 +51,7 @@ class Matrix(Struct, kw_only=True):
     pairs: list[Pair]
     judged: list[JudgedCell]
     """Every metric of every cell against each reference that differs in one thing. All of them are exploratory:
-    Benjamini and Hochberg over the whole matrix."""
+    Benjamini and Hochberg over each kind of metrics of the matrix."""
     growth: list[Growth] = field(default_factory=list)
 
     def of_aspect(self, family: str, aspect: Aspect) -> list[str]:

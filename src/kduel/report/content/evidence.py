@@ -49,8 +49,8 @@ class SampledEvidence:
         """Sentence on how sure so many verdicts of a matrix are."""
         return (
             f"The {count} verdicts of the matrix have an error rate of their own: of the differences called, about "
-            "one in twenty is expected to be chance (false discovery rate of Benjamini and Hochberg over the whole matrix). They are "
-            "exploratory: the run's own verdicts hold for all primary comparisons together, and may be undecided where a cell is not."
+            "one in twenty is expected to be chance (false discovery rate of Benjamini and Hochberg; the scheduler's counters, and those of "
+            "single levels of domains, are families by themselves). They are exploratory: the run's own verdicts hold for all primary comparisons together, and may be undecided where a cell is not."
         )
 
 
