@@ -46,7 +46,7 @@ def how_it_compares(metric: MetricResult) -> str:
 
 
 def counting_of(units: Set[str]) -> tuple[str, str] | None:
-    """What a contender does with more or fewer of what, for counts in these units; None where no words fit."""
+    """Words on counts in these units: what is done with more or fewer of what; None where none fit."""
     several = COUNTED if COUNTED in units else SHARED if units <= set(SHARING) else ""
     return COUNTING.get(next(iter(units)) if len(units) == 1 else several)
 
