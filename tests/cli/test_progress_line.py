@@ -92,6 +92,15 @@ def test_notes_have_a_hundred_columns_at_most_where_nothing_is_drawn(capsys: pyt
     assert " ".join(lines) == f"note: {told} {told}"
 
 
+def test_a_command_within_a_note_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "`kduel resume 'a run of a kernel that was built here' --machine qemu:accel=tcg`"
+    told = f"the machine is out of service after three rounds of this run; {command} continues it, and no ` is odd"
+    Terminal().warn(told)
+    lines = capsys.readouterr().err.splitlines()
+    assert command in lines[1] and max(map(len, lines)) <= 100
+    assert " ".join(lines) == f"note: {told}"
+
+
 def test_a_void_trial_has_the_line_that_says_what_happened():
     message = (
         "The guest panicked:\n    [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs\n    [1.05] CPU: 0"

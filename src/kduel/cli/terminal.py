@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -37,11 +38,12 @@ def say(text: str, command: str = "") -> None:
 
 
 def wrap_words(text: str) -> str:
-    """Lines that are longer than the terminal's, and in a pipe than PLAIN_WIDTH, broken between words, so that a path stays whole."""
+    """Lines that are longer than the terminal's, and in a pipe than PLAIN_WIDTH, broken between words, so that a path
+    stays whole, as does a command in backticks."""
     width = shutil.get_terminal_size((PLAIN_WIDTH, 0)).columns
     out = []
     for line in text.split("\n"):
-        filled, *words = line.split(" ")
+        filled, *words = re.sub("`[^`]*`", lambda command: command[0].replace(" ", "\0"), line).split(" ")
         for word in words:
             if len(click.unstyle(f"{filled} {word}")) > width and filled.strip():
                 out.append(filled)
@@ -49,7 +51,7 @@ def wrap_words(text: str) -> str:
             else:
                 filled += f" {word}"
         out.append(filled)
-    return "\n".join(out)
+    return "\n".join(out).replace("\0", " ")
 
 
 def colour_text(text: str, colour: str) -> str:
