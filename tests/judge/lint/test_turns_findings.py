@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flaws import PLANTED, sensitivity
 from lint_runs import linted, noise, said, table
+from msgspec import structs
 from planted_flaws.carry_over import following
 from planted_flaws.share_unequal import held_late
 from taken_turns import TURN, change_turns, in_turns, turns_of, with_slices
@@ -219,6 +220,20 @@ class TestFindingsOfTime:
         assert "counts against another one" in said(samples)["carry-over"]
         assert "no verdict counts that against another one" in said(samples, carry_over=True)["carry-over"]
         assert "carry-over" not in said(in_turns(samples))
+
+
+def test_a_trial_follows_the_last_one_of_its_own_machine() -> None:
+    """The trial before in the run is one of the other machine, which takes turns with it."""
+    found = following(9)(np.random.default_rng(3), 24, 3)
+    halves = {
+        name: [
+            2 * (place or 0) if place is not None and place < 24 else 2 * ((place or 0) - 24) + 1 for place in places
+        ]
+        for name, places in found.order.items()
+    }
+    both = structs.replace(found, order=halves, machines=["m1"] * 12 + ["m2"] * 12)
+    (metric,) = linted(both).metrics
+    assert "carry-over" in {warning.code for warning in metric.warnings}
 
 
 @pytest.mark.parametrize("code", ["share-unequal", "not-shared"])

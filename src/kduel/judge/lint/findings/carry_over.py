@@ -11,6 +11,7 @@ from kduel.core.samples import Samples
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 from kduel.judge.lint.findings.order_effect import FEWEST_BLOCKS, Places, places_of, significant_gaps
+from kduel.judge.verdict.comparison import trials_after
 
 
 def carry_over(case: Case) -> Iterator[str]:
@@ -37,24 +38,23 @@ def carry_over(case: Case) -> Iterator[str]:
 def followers_of(table: Samples) -> Places | None:
     """The complete blocks with the contender before each trial in place of its place; None where there are too few."""
     names = table.contenders
-    at = {place: name for name in names for place in table.order.get(name, []) if place is not None}
+    after = [trials_after(table, name) for name in names]
+
+    def before(name: str, index: int) -> int | None:
+        """Number of the contender whose trial was before; None for the first trial of a machine."""
+        return next((number for number, one in enumerate(after) if name in one and one[name][index] == 1), None)
+
     rows = [
         index
         for index in range(len(table.blocks))
-        if all(
-            table.values[name][index] is not None
-            and table.order.get(name)
-            and (place := table.order[name][index]) is not None
-            and place - 1 in at
-            for name in names
-        )
+        if all(table.values[name][index] is not None and before(name, index) is not None for name in names)
     ]
     found = places_of(table) if len(rows) >= FEWEST_BLOCKS else None
     if found is None:
         return None
     values = np.array([[table.values[name][index] for name in names] for index in rows], dtype=float)
-    before = [[names.index(at[(table.order[name][index] or 0) - 1]) for name in names] for index in rows]
-    return Places(np.log(values) if found.logarithmic else values, np.array(before, dtype=float), found.logarithmic)
+    followed = np.array([[before(name, index) for name in names] for index in rows], dtype=float)
+    return Places(np.log(values) if found.logarithmic else values, followed, found.logarithmic)
 
 
 PLUGIN = Finding(
