@@ -116,6 +116,12 @@ def test_each_has_its_own_settings_in_its_turns_and_nobody_works_in_anothers(tmp
         assert len(list(part.glob("02-*.s[1-4]/exit.json"))) == 4
 
 
+def test_nobody_ends_while_another_measures(tmp_path: Path) -> None:
+    parts = Shared(tmp_path).run()
+    measured = max(path.stat().st_mtime_ns for part in parts for path in part.glob("0*/exit.json"))
+    assert all((part / "environment/files-end").stat().st_mtime_ns >= measured for part in parts)
+
+
 def test_shellcheck_finds_nothing(tmp_path: Path, need: Callable[[str], str]) -> None:
     shared = Shared(tmp_path)
     script = tmp_path / "guest.sh"
@@ -143,9 +149,11 @@ def test_all_take_a_slice_before_the_next_one_and_each_comes_first_as_often(tmp_
     order = in_order_of_turns(shared.boot, shared.prepared)
     rounds = [order[start : start + 3] for start in range(0, len(order), 3)]
     assert all({place for place, _ in one} == {0, 1, 2} and len({name for _, name in one}) == 1 for one in rounds)
-    boots = [planned for planned in shared.boot if planned.contender != "c"]
-    pairs = in_order_of_turns(boots, shared.prepared)[:8]
-    assert Counter(place for place, _ in pairs[::2]) == {0: 2, 1: 2}
+    for seed in range(9):
+        boots = [structs.replace(planned, seed=seed) for planned in shared.boot if planned.contender != "c"]
+        order = in_order_of_turns(boots, shared.prepared)
+        first = Counter(place for place, name in order[::2] if name != "first")
+        assert first == {0: 2, 1: 2}, "of the four slices of a step"
 
 
 def test_what_the_host_did_belongs_to_the_contender_whose_turn_it_was(tmp_path: Path) -> None:
@@ -188,6 +196,14 @@ def test_turns_that_a_shared_boot_cannot_take_are_refused(turns, machine, reason
     shared = Shared(tmp_path, turns)
     with pytest.raises(InputError, match=reason):
         choose_turns(shared.study, object.__new__(machine), shared.prepared, 3, Progress())
+
+
+def test_contenders_that_need_several_boots_share_none(tmp_path: Path) -> None:
+    shared = Shared(tmp_path)
+    first, *others = shared.study.contenders
+    study = structs.replace(shared.study, contenders=[structs.replace(first, cmdline="quiet"), *others])
+    with pytest.raises(InputError, match="several boots"):
+        choose_turns(study, object.__new__(QemuMachine), shared.prepared, 3, Progress())
 
 
 def test_a_shared_boot_takes_turns_where_the_study_asks_for_them(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ class StudyResult(Struct, kw_only=True):
 
     @property
     def in_turns(self) -> bool:
-        """True if the guests of a block were alive at once."""
+        """True if the contenders of a block took turns, in guests of their own or in a boot that they shared."""
         return isinstance(self.turns, int)
 
 

@@ -13,6 +13,9 @@ begin_turn() {
     setup <"$WORK/setup.sh"
 }
 
+# await_others: until all have ended their last turns. What comes after would disturb them.
+await_others() { [ -z "${KDUEL_TURN:-}" ] || read -r _ <"$KDUEL_TURN"; }
+
 end_turn() {
     "$timeout" -k 5 120 "$shell" -c "$undo" >&2 </dev/null
     [ -z "${KDUEL_DONE:-}" ] || echo "turn ${KDUEL_TURN##*/}" >"$KDUEL_DONE"

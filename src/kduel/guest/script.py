@@ -115,6 +115,8 @@ def compose(
             out.append("check_peer\n")
         if part.service:
             out.append("end_service\n" * (position == users[-1]) + "unset KDUEL_SERVICE\n")
+    if undo is not None:
+        out.append("await_others\n")
     if link:
         out.append("leave_peer\n")
     out.append("end\nexit 0\n")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Several contenders in one boot, which take turns of a step or slice each: sh guest.sh OUT
-# Their scripts run at the same time, each waiting for its turn (head.sh), so that only one of them works at any moment.
+# Their scripts run at the same time, each waiting for its turn (own_turns.sh), so that only one of them works at any moment.
 OUT=$1
 mkdir -p "$OUT"
 turns=$(mktemp -d) || exit 2
@@ -32,4 +32,12 @@ turn() {
     hear
     while [ "$number" != "$1" ]; do hear; done
     [ "$word" != over ] || sh "$turns/undo-$1"
+}
+
+# finish N...: all turns are over, so that the scripts may end.
+finish() {
+    for number; do
+        case $over in *" $number "*) ;; *) echo go 1<>"$turns/$number" ;; esac
+    done
+    wait
 }

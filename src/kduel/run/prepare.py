@@ -270,10 +270,12 @@ def choose_shared_turns(study: Study, machine: Machine, prepared: PreparedSteps,
         )
     steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
     serving = next((step.label for step, chosen, given in steps if chosen.service(given)), None)
+    boots = {trial.boot for trial in make_plan(study, 0) if trial.block == 1}
     reasons = {
         f"the machine {study.machine} counts exactly": machine.exact,
         f"the machine {study.machine} has a peer": bool(machine.link),
         f"{serving} has a server, which would work in the others' turns": serving is not None,
+        "they need several boots, as they differ in kernel, modules, command line or machine": len(boots) > 1,
     }
     if reason := next((reason for reason, holds in reasons.items() if holds), None):
         raise InputError(

@@ -43,7 +43,7 @@ class Records:
 
     def put_aside_parts(self) -> None:
         """Put aside the trials of blocks that lack others, where a block's trials are alive at once: it is made again as a whole."""
-        for record in list(self.by_id.values()) if self.lock.blocks.side_by_side else ():
+        for record in list(self.by_id.values()) if self.lock.blocks.in_turns else ():
             if not self.has_block(record.block):
                 void = Void(BLOCK_INTERRUPTED, "The run was interrupted before all trials of its block were kept.")
                 self.run.put_aside(self.run.directory(record.id), structs.replace(record, status="void", void=void))

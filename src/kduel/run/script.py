@@ -177,7 +177,8 @@ def boot_script(
             lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"\n(\n{undo})')
     if shared:
         lines += ["hear"] * len(boot)
-        lines += [f"turn {place + 1}" for place, _ in in_order_of_turns(boot, setup.prepared)] + ["wait"]
+        lines += [f"turn {place + 1}" for place, _ in in_order_of_turns(boot, setup.prepared)]
+        lines.append(f"finish {' '.join(str(number) for number in range(1, len(boot) + 1))}")
     return Script("\n".join([*lines, "exit 0", ""]), deadline)
 
 
@@ -187,14 +188,14 @@ def in_shared_turns(study: Study) -> bool:
 
 
 def in_order_of_turns(boot: Sequence[PlannedTrial], prepared: PreparedSteps) -> list[tuple[int, str]]:
-    """(place in the boot, label of a step or slice) for each turn, in the order of time: all take a slice, in an order drawn anew
-    each time from the block's seed, before the next one begins."""
-    rounds = draw_rounds(len(boot), f"{boot[0].seed}/shared")
-    names = [
-        slice_label(prepared.steps[index].label, piece)
-        for index, piece in prepared.in_order(boot[0].steps, boot[0].seed)
+    """(place in the boot, label of a step or slice) for each turn, in the order of time: all take a slice, in an order drawn from
+    the block's seed and balanced over the slices of a step, before the next one begins."""
+    rounds = {step: draw_rounds(len(boot), f"{boot[0].seed}/{prepared.steps[step].label}") for step in boot[0].steps}
+    return [
+        (place, slice_label(prepared.steps[step].label, piece))
+        for step, piece in prepared.in_order(boot[0].steps, boot[0].seed)
+        for place in next(rounds[step])
     ]
-    return [(place, name) for name in names for place in next(rounds)]
 
 
 def split_host_record(

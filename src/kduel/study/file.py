@@ -63,7 +63,7 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def in_turns(self) -> bool:
-        """True if the guests of a block are alive at once."""
+        """True if the contenders of a block take turns, in guests of their own or in a boot that they share."""
         return isinstance(self.turns, int)
 
     @property

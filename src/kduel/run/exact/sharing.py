@@ -42,7 +42,7 @@ from kduel.study.load import Study, assemble
 
 NAMED = "named-lines"
 """The cache's entries of named lines."""
-NAMING = 8
+NAMING = 9
 """Version of the way in which lines are named: another one names them again."""
 KEEP_ALLOCATIONS = f"slub_debug=U,{KMALLOC}*"
 """Words of the command line with which the kernel keeps who allocated an object of kmalloc."""
