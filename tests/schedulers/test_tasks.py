@@ -38,8 +38,9 @@ def test_each_period_is_begun_or_skipped_and_woken_tasks_answer_each() -> None:
     beat, pool = found["beat"], found["pool"]
     begun = 40 - beat["skipped"]
     assert beat["latency_ns"]["n"] == beat["response_ns"]["n"] == 40
-    assert pool["latency_ns"]["n"] == pool["response_ns"]["n"] == 3 * begun
-    assert pool["latency_ns"]["min"] > 0 and pool["points"] == 200 * 3 * begun
+    # What a beat wakes after the time has ended is not counted: on a busy host that of the last ones.
+    assert 3 * (begun - 4) <= pool["latency_ns"]["n"] == pool["response_ns"]["n"] <= 3 * begun
+    assert pool["latency_ns"]["min"] > 0 and 600 * (begun - 4) <= pool["points"] <= 600 * begun
     assert beat["response_ns"]["min"] > pool["response_ns"]["min"]
 
 

@@ -15,7 +15,7 @@ from kduel.benchmarks.support.service import need, port_of, run_on_peer, server
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
 
-PORT, USUAL = 13390, "mariadb-10000-link"
+PORT, USUAL = 12390, "mariadb-10000-link"
 SOCKET = '"$KDUEL_SERVICE/socket"'
 CLIENT = f"mariadb --no-defaults -u bench -S {SOCKET} -N"
 QUIET = "--innodb-stats-auto-recalc=OFF --innodb-buffer-pool-dump-at-shutdown=OFF --skip-name-resolve --max-connections=600 --loose-innodb-snapshot-isolation=OFF"

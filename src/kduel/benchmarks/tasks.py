@@ -31,6 +31,7 @@ STEP = re.compile(
 )
 STEPS = '"period 5ms", "sleep 2ms", "run 300us", "fork 20ms", "wait", "wait 3", "wake TASK", "wake TASK 3", "lock NAME", "unlock NAME"'
 MOST_PROCESSES, MOST_TASKS, MOST_LOCKS = 256, 32, 16
+LONGEST = 3600 * 10**9
 PERIODS = 100
 """Periods from which on one lies above the 99th percentile."""
 
@@ -38,7 +39,7 @@ Name = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]{0,10}$")]
 Policy = Annotated[
     str,
     Meta(
-        pattern=r"^((other|batch|idle|ext|(fifo|rr):[1-9][0-9]?|nice:-?[0-9]{1,2}|(other|batch|ext)\+nice:-?[0-9]{1,2}))?$"
+        pattern=r"^((other|batch|idle|ext|(fifo|rr):[1-9][0-9]?|nice:-?[0-9]{1,2}|(other|batch|ext)\+nice:-?[0-9]{1,2}))?\Z"
     ),
 ]
 
@@ -136,9 +137,28 @@ class Tasks(VariedBenchmark[TasksParameters]):
             metric for name, task in chosen.items() for metric in metrics_of(name, task, parameters.time)
         ) + with_aspect(
             "activity",
-            Metric("involuntary_switches", "count", "none", "Preemptions in the time, all tasks.", "count"),
-            Metric("voluntary_switches", "count", "none", "Waits in the time, all tasks.", "count"),
-            Metric("migrations", "count", "none", "Moves to another CPU, all tasks.", "count", optional=True),
+            Metric(
+                "involuntary_switches",
+                "count",
+                "none",
+                "Preemptions of the tasks' processes, not of those that they fork.",
+                "count",
+            ),
+            Metric(
+                "voluntary_switches",
+                "count",
+                "none",
+                "Waits of the tasks' processes, not of those that they fork.",
+                "count",
+            ),
+            Metric(
+                "migrations",
+                "count",
+                "none",
+                "Moves of the tasks' processes to another CPU, not of those that they fork.",
+                "count",
+                optional=True,
+            ),
         )
         return over_conditions(own) if parameters.conditions else own
 
@@ -237,6 +257,8 @@ def values_of(one: TaskTimes, task: Task, time: int) -> dict[str, float]:
     latency, response = one.latency_ns, one.response_ns
     if latency is None or response is None or latency.n != response.n:
         raise ParseError(f"not all runs of {one.name} have a begin and an end")
+    if not latency.n:
+        raise ParseError(f"{one.name} was not woken in the time: make `time` longer, or what wakes it shorter")
     found: dict[str, float] = {}
     if task.begins == "period":
         planned = plans(task, time)
@@ -288,6 +310,8 @@ def words_of(parameters: TasksParameters) -> list[str]:
                 nanoseconds = duration(step)
                 if step["verb"] == "period" and (number or nanoseconds < 100_000):
                     raise ValueError(f"{where}: a period is the first step, and takes 100us at least")
+                if nanoseconds > LONGEST:
+                    raise ValueError(f"{where} is longer than an hour")
                 works = step["verb"] in ("run", "fork")
                 words.append(
                     f"{step['verb']}={round(nanoseconds / 1000 * parameters.speed) if works else nanoseconds}"

@@ -79,7 +79,11 @@ def patch_tree(source: SourceTree, patch: Path, *, cache: Cache) -> SourceTree:
                     words, stdin=stream, capture_output=True, text=True, check=False, cwd=into / "linux"
                 )
         if done.returncode:
-            said = [line for line in done.stdout.splitlines() if "FAILED" in line or "can't find" in line]
+            said = [
+                line
+                for line in done.stdout.splitlines()
+                if any(words in line for words in ("FAILED", "can't find", "previously applied"))
+            ]
             raise InputError(
                 f"{patch} does not fit {source.version}: {(said or [done.stderr.strip() or 'no reason given'])[0][:300]}",
                 "Paths are those of git diff (a/mm/mmap.c). For the other direction, reverse it: interdiff, or patch -R.",

@@ -40,7 +40,7 @@ def wakeup_step(ready: Ready, wanted: str) -> int:
     if not known:
         raise InputError(
             "on CPUs with scheduling = true only wake-ups can be explained, and no step of the study has any",
-            f"Run the kernels with --benchmark {' or '.join(READERS)}.",
+            "Run the kernels with --benchmark wakeup, or --benchmark tasks:mix=audio.",
         )
     if wanted not in known:
         raise InputError(
