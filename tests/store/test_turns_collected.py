@@ -52,7 +52,9 @@ def test_a_merged_run_keeps_the_turns_of_all_its_parts() -> None:
     """A block in which a part's step was never recorded has none."""
     tables = [in_turns(lint_table([1.0] * blocks, [2.0] * blocks)) for blocks in (2, 3)]
     tables[1].turns["new"][1] = []
-    parts: list[Any] = [SimpleNamespace(samples=[one], machine=name) for one, name in zip(tables, "ab", strict=True)]
+    parts: list[Any] = [
+        SimpleNamespace(name="part", samples=[one], machine=name) for one, name in zip(tables, "ab", strict=True)
+    ]
     joined = join((tables[0].benchmark, tables[0].metric), parts)
     assert [len(turns) for turns in joined.turns["new"]] == [4, 4, 4, 0, 4]
     assert joined.turns["old"] == tables[0].turns["old"] + tables[1].turns["old"]
