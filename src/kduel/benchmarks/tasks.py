@@ -206,7 +206,7 @@ def metrics_of(name: str, task: Task, time: int) -> tuple[Metric, ...]:
     """The metrics of one task, the main one first."""
     if not task.begins:
         about = f"Work that {name} got done, in millions of points of pi."
-        rate = Metric(f"{name}-rate", "Mpoints/s", "higher", about, "mean")
+        rate = Metric(f"{name}-rate", "Mpoints/s", "higher", about, "mean", derived="points / time")
         return with_aspect("background-throughput", rate) if task.works else ()
     periodic = task.begins == "period"
     if periodic and plans(task, time) < PERIODS:

@@ -157,7 +157,7 @@ def test_uncommitted_changes_are_told_and_not_measured(
         status, out, err = bisect(tmp_path, "c3", "c5", "--measure", "cat value")
     finally:
         git(repository, "checkout", "-q", "value")
-    assert status == 0 and "1 changed files that are not committed" in err
+    assert status == 0 and "1 changed files that are not committed" in " ".join(err.split())
     assert "Commit 4" in out and "999" not in out
 
 

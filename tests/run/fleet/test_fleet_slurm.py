@@ -102,6 +102,7 @@ def test_a_node_that_fails_and_one_that_cannot_start_a_job(start, write_study, t
         _, said = controller.communicate(timeout=600)
     assert controller.returncode == 0, said
     is_whole(run, 6)
+    said = " ".join(said.split())
     assert "Slurm could not start job" in said and "on n2, and holds it (launch failed requeued held)" in said
     assert "n1: " not in said, "Slurm itself repeats the job of a node that failed"
     assert "is lost" not in said
