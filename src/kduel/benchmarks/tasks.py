@@ -143,6 +143,7 @@ class Tasks(VariedBenchmark[TasksParameters]):
                 "none",
                 "Preemptions of the tasks' processes, not of those that they fork.",
                 "count",
+                derived="sum over tasks",
             ),
             Metric(
                 "voluntary_switches",
@@ -150,6 +151,7 @@ class Tasks(VariedBenchmark[TasksParameters]):
                 "none",
                 "Waits of the tasks' processes, not of those that they fork.",
                 "count",
+                derived="sum over tasks",
             ),
             Metric(
                 "migrations",
@@ -157,6 +159,7 @@ class Tasks(VariedBenchmark[TasksParameters]):
                 "none",
                 "Moves of the tasks' processes to another CPU, not of those that they fork.",
                 "count",
+                derived="sum over tasks",
                 optional=True,
             ),
         )
