@@ -212,45 +212,32 @@ def metrics_of(name: str, task: Task, time: int) -> tuple[Metric, ...]:
         rate = Metric(f"{name}-rate", "Mpoints/s", "higher", about, "mean", derived="points / time")
         return with_aspect("background-throughput", rate) if task.works else ()
     periodic = task.begins == "period"
-    if periodic and plans(task, time) < PERIODS:
-        tails: tuple[Literal["p99"], ...] = ()
-    else:
-        tails = ("p99",)
+
+    def tail(figure: str, what: str) -> list[Metric]:
+        """The 99th percentile; none where too few periods are planned for one."""
+        if periodic and plans(task, time) < PERIODS:
+            return []
+        about = f"{name} {what} no later in 99 of 100 cases."
+        return [Metric(f"{name}-{figure}-p99", "us", "lower", about, "p99", optional=not periodic)]
+
+    late = Metric(
+        f"{name}-late", "%", "lower", "Periods not done when the next one was due.",
+        most=100.0, derived="100 late / periods",
+    )  # fmt: skip
     return (
         *with_aspect(
             "wakeup-latency",
-            *(
-                Metric(
-                    f"{name}-latency-{tail}", "us", "lower", f"{name} began no later in 99 of 100 cases.", tail,
-                    optional=not periodic,
-                )
-                for tail in tails
-            ),
+            *tail("latency", "began"),
             Metric(f"{name}-latency-p50", "us", "lower", f"{name} began no later in half of the cases.", "median"),
             Metric(f"{name}-latency-max", "us", "lower", f"The latest begin of {name}; grows with the time.", "max"),
         ),
         *with_aspect(
             "request-latency",
-            *(
-                Metric(
-                    f"{name}-response-{tail}", "us", "lower", f"{name} was done no later in 99 of 100 cases.", tail,
-                    optional=not periodic,
-                )
-                for tail in tails
-            ),
+            *tail("response", "was done"),
             Metric(f"{name}-response-max", "us", "lower", f"The latest end of {name}; grows with the time.", "max"),
-            *(
-                [
-                    Metric(
-                        f"{name}-late", "%", "lower", "Periods not done when the next one was due.",
-                        most=100.0, derived="100 late / periods",
-                    )
-                ]
-                if periodic
-                else []
-            ),
+            *[late] * periodic,
         ),
-    )  # fmt: skip
+    )
 
 
 def values_of(one: TaskTimes, task: Task, time: int) -> dict[str, float]:
