@@ -50,6 +50,10 @@ def test_a_frozen_guest_is_told_from_a_slow_one():
     frozen = diagnose(console, ended="deadline", ready=True, seconds=50, stuck=["CPU 0 had its interrupts off"])
     assert (slow.void, frozen.void) == ("deadline", "hang")
     assert "CPU 0" in frozen.message
+    booting = diagnose(
+        console, ended="boot-deadline", ready=False, seconds=50, stuck=["CPU 3 had its interrupts off"]
+    )
+    assert booting.void == "hang" and "It was frozen: CPU 3" in booting.message
 
 
 def test_every_capture_is_used():

@@ -316,7 +316,13 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
 
 @pytest.mark.guest
 def test_a_guest_sees_the_topology_that_was_asked_for(boot):
-    outcome, into = boot("true", topology="server", memory="1G")
+    asked = {"topology": "server", "memory": "1G", "boot_deadline": 240.0}
+    outcome, into = boot("true", **asked)
+    if outcome.void == "hang":
+        # QEMU 7.2 with 16 emulated CPUs has once stopped in a boot for ever.
+        print(outcome.message)
+        into.rename(into.with_name("hung"))
+        outcome, into = boot("true", **asked)
     good(outcome)
     seen = read_environment(into / "environment")
     assert seen["cpus"] == 16

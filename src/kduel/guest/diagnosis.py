@@ -75,7 +75,7 @@ def diagnose(
     if ended == "flood":
         return Diagnosis("flood", f"The guest sent more results than a trial may.{where} {tail}")
     if ended == "boot-deadline" or (ended == "deadline" and not ready):
-        return Diagnosis("hang", f"The guest did not reach its script in {lasted}. {tail}")
+        return Diagnosis("hang", f"The guest did not reach its script in {lasted}.{froze} {tail}")
     if stuck:
         return Diagnosis("hang", f"The guest froze: {'; '.join(stuck)}.{where} {tail}")
     if ended == "deadline":
