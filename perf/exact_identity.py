@@ -2,10 +2,11 @@
 own addresses not random, another environment, another directory); two at once; on a busy host; with QEMU stopped and
 continued all the time; and with its monitor polled without pause.
 
-    python perf/exact_identity.py [--short] [--suite SUITE] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
+    python perf/exact_identity.py [--short] [--suite SUITE] [--cpus N] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
 
 Runs the suite exact, exact-sharing (the lines that two CPUs share), exact-applications (requests) or exact-scheduling; with --short some of its
-operations, in the last two under one condition. Prints a line per boot with a hash over all files that the guest left
+operations, in the last two under one condition. With --cpus the suite exact-scheduling has so
+many CPUs, workers and busy tasks. Prints a line per boot with a hash over all files that the guest left
 (values, environment, console up to the script's end), and a table at the end. All boots of a kernel must have one hash. Takes
 about an hour on 2 CPUs.
 
@@ -114,13 +115,24 @@ def shortened(study: Study, suite: str) -> Study:
     return structs.replace(study, steps=steps)
 
 
+def widened(study: Study, cpus: int) -> Study:
+    """The same on so many CPUs, with as many workers and busy tasks."""
+    more = {"workers": cpus, "hogs": cpus}
+    steps = [
+        structs.replace(step, parameters={**step.parameters, **more}) if step.benchmark == "wakeup" else step
+        for step in study.steps
+    ]
+    return structs.replace(study, steps=steps, machine_settings={**study.machine_settings, "cpus": cpus})
+
+
 class Boots:
     """Boots of one kernel, and those kept from earlier parts."""
 
-    def __init__(self, kernel: str, suite: str, short: bool, keep: Path | None) -> None:
+    def __init__(self, kernel: str, suite: str, short: bool, cpus: int, keep: Path | None) -> None:
         text = suite_text(suite) + contender_tables([kernel, kernel], True)
         study = assemble(parse_study(text, suite), text, suite)
-        ready = make_ready(shortened(study, suite) if short else study, cache=Cache(), progress=Progress())
+        study = shortened(study, suite) if short else study
+        ready = make_ready(widened(study, cpus) if cpus else study, cache=Cache(), progress=Progress())
         assert isinstance(ready.machine, IcountMachine)
         self.kernel, self.keep, self.machine, self.arm = kernel, keep, ready.machine, ready.arms[0]
         self.script = ready.setup.script(self.arm.contender, range(len(ready.study.steps)))
@@ -168,12 +180,12 @@ class Boots:
 
 
 def main(
-    kernels: list[str], suite: str, short: bool, wanted: dict[str, int], keep: Path | None, minutes: float
+    kernels: list[str], suite: str, short: bool, cpus: int, wanted: dict[str, int], keep: Path | None, minutes: float
 ) -> None:
     end = time.monotonic() + 60 * minutes
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
-    boots = [Boots(kernel, suite, short, keep) for kernel in kernels]
+    boots = [Boots(kernel, suite, short, cpus, keep) for kernel in kernels]
     for one in boots:
         for how, times in wanted.items():
             one.make(how, one.missing(how, times), lambda: time.monotonic() > end)
@@ -194,8 +206,9 @@ if __name__ == "__main__":
     read.add_argument("kernels", nargs="*", default=[f"debian:{v}-cloud" for v in ("5.10", "6.1", "6.12", "7")])
     read.add_argument("--suite", choices=SHORT, default="exact")
     read.add_argument("--short", action="store_true")
+    read.add_argument("--cpus", type=int, default=0, metavar="N")
     read.add_argument("--boots", type=boots_wanted, default=boots_wanted(BOOTS), metavar="HOW=N,...", help=BOOTS)
     read.add_argument("--keep", type=Path, metavar="DIR")
     read.add_argument("--minutes", type=float, default=float("inf"))
     given = read.parse_args()
-    main(given.kernels, given.suite, given.short, given.boots, given.keep, given.minutes)
+    main(given.kernels, given.suite, given.short, given.cpus, given.boots, given.keep, given.minutes)

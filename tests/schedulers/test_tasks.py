@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,14 @@ def test_a_lock_is_held_by_one_process_at_a_time() -> None:
     )
     assert holder["response_ns"]["n"] == together["holder"]["response_ns"]["n"] == 4
     assert together["holder"]["response_ns"]["max"] >= 20_000_000
+
+
+def test_no_wake_up_is_lost_between_two_wakers_and_two_takers(tmp_path: Path, need: Callable[..., str]) -> None:
+    """The first waker is late: the taker that the second one has woken finds nothing yet, and sleeps again."""
+    words = ["-std=gnu11", "-O1", "-fwrapv", f"-I{programs.SOURCES}", "-o", tmp_path / "taken"]
+    subprocess.run([need("gcc"), *words, Path(__file__).with_name("taken.c")], check=True)
+    done = subprocess.run([tmp_path / "taken"], capture_output=True, text=True, check=True, timeout=600)
+    assert done.stdout == "2\n"
 
 
 def test_forked_work_counts_and_switches_are_counted() -> None:
