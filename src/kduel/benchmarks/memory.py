@@ -75,10 +75,7 @@ class Memory(Benchmark[MemoryParameters]):
         ]
         if "allocatable" in parameters.figures:
             most = f" --most {parameters.most}" if parameters.most else ""
-            lines += [
-                f'"$KDUEL_PROGRAMS/kmem"{most}',
-                'dmesg | grep "Killed process" >"$KDUEL_STEP/killed" || true',
-            ]
+            lines += [f'"$KDUEL_PROGRAMS/kmem"{most}', 'dmesg | grep "Killed process" >"$KDUEL_STEP/killed" || true']
         return "\n".join([*lines, ""])
 
     def timeout(self, parameters: MemoryParameters) -> float:

@@ -7,13 +7,7 @@ from typing import Literal
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.support.metrics import latencies, with_aspect
 from kduel.benchmarks.support.parameters import Requests
-from kduel.benchmarks.support.reading import (
-    check_ascending,
-    check_positive,
-    check_samples,
-    expect,
-    find_number,
-)
+from kduel.benchmarks.support.reading import check_ascending, check_positive, check_samples, expect, find_number
 from kduel.benchmarks.support.service import need, on_peer, server
 from kduel.core.experiment import Metric
 

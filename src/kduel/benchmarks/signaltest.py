@@ -64,8 +64,7 @@ class Signaltest(Benchmark[SignaltestParameters]):
     def script(self, parameters: SignaltestParameters) -> str:
         p = parameters
         return load.wrap(
-            p.load,
-            f'signaltest -v -m -t{p.threads} -p{p.priority} -l{p.loops} --json="$KDUEL_STEP/{REPORT}"\n',
+            p.load, f'signaltest -v -m -t{p.threads} -p{p.priority} -l{p.loops} --json="$KDUEL_STEP/{REPORT}"\n'
         )
 
     def seconds(self, parameters: SignaltestParameters) -> float:

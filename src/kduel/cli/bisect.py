@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")
 @click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1, type=Word())
-@click.option(
-    "--tree",
-    type=NamedPath(file_okay=False, exists=True),
-    default=".",
-    help="The git repository.",
-)
+@click.option("--tree", type=NamedPath(file_okay=False, exists=True), default=".", help="The git repository.")
 @click.option(
     "--benchmark",
     "-b",

@@ -360,12 +360,7 @@ def explain_timed_run(path: Path, options: ExplainOptions) -> None:
 
     progress = Terminal(options.quiet)
     what = read_request(
-        path,
-        options.benchmark,
-        options.metric,
-        options.contender,
-        blocks=options.blocks,
-        frequency=options.frequency,
+        path, options.benchmark, options.metric, options.contender, blocks=options.blocks, frequency=options.frequency
     )
     progress.info(
         f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {options.blocks} blocks of profiled trials, "

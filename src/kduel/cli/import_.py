@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 @click.command("import", cls=command_listing("imported", "Formats"))
 @click.argument("files", nargs=-1, required=True, type=Word(), metavar="FILE|NAME=FILE...")
 @output_path_option(
-    "--out",
-    required=True,
-    type=NamedPath(),
-    metavar="DIR",
-    help="Directory of the new run; must not exist.",
+    "--out", required=True, type=NamedPath(), metavar="DIR", help="Directory of the new run; must not exist."
 )
 @plugin_option(
     "--format",
@@ -32,10 +28,7 @@ if TYPE_CHECKING:
     help="Format of the files, one of those below.  [default: recognised by content]",
 )
 @click.option(
-    "--conditions",
-    type=NamedPath(),
-    metavar="FILE",
-    help="TOML file with the known environment of each contender.",
+    "--conditions", type=NamedPath(), metavar="FILE", help="TOML file with the known environment of each contender."
 )
 @click.option("--baseline", metavar="NAME", help="Baseline contender.  [default: the first]")
 @click.option(

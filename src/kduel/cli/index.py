@@ -13,10 +13,7 @@ from kduel.cli.output import emit_json
 @click.command("index")
 @click.argument("place", type=NamedPath(), metavar="DIR")
 @output_path_option(
-    "--output",
-    "-o",
-    type=NamedPath(dir_okay=False),
-    help="The index file.  [default: DIR/kduel-index.sqlite]",
+    "--output", "-o", type=NamedPath(dir_okay=False), help="The index file.  [default: DIR/kduel-index.sqlite]"
 )
 @click.option("--rebuild", is_flag=True, help="Discard the existing index first.")
 @format_option("text", "json")

@@ -14,12 +14,7 @@ from kduel.cli.output import emit_json
 
 @click.command("merge")
 @click.argument(
-    "paths",
-    nargs=-1,
-    required=True,
-    type=NamedPath(),
-    metavar="RUN RUN...",
-    shell_complete=complete_runs,
+    "paths", nargs=-1, required=True, type=NamedPath(), metavar="RUN RUN...", shell_complete=complete_runs
 )
 @output_path_option("--out", type=NamedPath(file_okay=False), required=True, help="Directory of the merged run.")
 @click.option(

@@ -49,8 +49,7 @@ def read_named_study(
     unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
     if unspeakable:
         raise InputError(
-            f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded",
-            "Rename the file, or give a symbolic link.",
+            f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded", "Rename the file, or give a symbolic link."
         )
     files = [name for name in names if is_study_file([name])]
     if files and len(names) > 1:

@@ -152,9 +152,7 @@ def with_settings(rule: Rule, delta: float | None, alpha: float | None) -> Rule:
     import msgspec
 
     return msgspec.structs.replace(
-        rule,
-        delta_pct=rule.delta_pct if delta is None else delta,
-        alpha=rule.alpha if alpha is None else alpha,
+        rule, delta_pct=rule.delta_pct if delta is None else delta, alpha=rule.alpha if alpha is None else alpha
     )
 
 

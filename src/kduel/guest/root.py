@@ -75,8 +75,7 @@ def root_image(
     key = f"{suite}-{architecture}-{hashlib.sha256(recipe).hexdigest()[:16]}"
     if offline and not cache.has("root", key):
         raise HostError(
-            f"the guest root ({suite}, {len(packages)} packages) is not in the cache {cache.root}",
-            GO_ONLINE,
+            f"the guest root ({suite}, {len(packages)} packages) is not in the cache {cache.root}", GO_ONLINE
         )
 
     def build(directory: Path) -> None:

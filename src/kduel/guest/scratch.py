@@ -57,12 +57,7 @@ def format_ext4(image: Path, mebibytes: int, label: str, tree: Path | None = Non
     done = subprocess.run(
         [mke2fs, "-q", "-F", "-t", "ext4", "-m", "0", "-L", label, "-U", _UUID, "-E", options, *content, str(image)],
         # e2fsprogs before 1.47.1 do not know SOURCE_DATE_EPOCH.
-        env={
-            **os.environ,
-            "MKE2FS_CONFIG": str(settings),
-            "E2FSPROGS_FAKE_TIME": _MADE,
-            "SOURCE_DATE_EPOCH": _MADE,
-        },
+        env={**os.environ, "MKE2FS_CONFIG": str(settings), "E2FSPROGS_FAKE_TIME": _MADE, "SOURCE_DATE_EPOCH": _MADE},
         capture_output=True,
         text=True,
         errors="replace",

@@ -30,7 +30,7 @@ class Platform(Struct, frozen=True):
 PLATFORMS = {
     # A vendor of GenuineIntel would make every kernel trust the TSC, but also bring Intel's mitigations into the
     # emulated CPU; `tsc=reliable` (see kduel.guest.cmdline) does the same for all kernels without that.
-    "x86_64": Platform("qemu-system-x86_64", "q35", "ttyS0", {"tcg": "max", "kvm": "host,migratable=no,+invtsc"}),
+    "x86_64": Platform("qemu-system-x86_64", "q35", "ttyS0", {"tcg": "max", "kvm": "host,migratable=no,+invtsc"})
 }
 
 

@@ -97,10 +97,7 @@ class DebianSource(FromSource):
             if matches_version(place, version, ""):
                 found.append((version_key(version), name, version, digest, entry / "linux"))
         if not found:
-            raise HostError(
-                f"{self.prefix}{place} is not in the cache, and --offline forbids fetching it",
-                GO_ONLINE,
-            )
+            raise HostError(f"{self.prefix}{place} is not in the cache, and --offline forbids fetching it", GO_ONLINE)
         _, name, version, digest, tree = max(found)
         package = next((p for p in self._list_packages(cache) if p.sha256.startswith(digest)), None)
         return SourceTree(

@@ -323,11 +323,7 @@ class IcountMachine(QemuMachine):
                     Launch(
                         boot_deadline=self.settings.boot_deadline,
                         deadline=self.settings.boot_deadline,
-                        extra=[
-                            *self.fixed_options(trial),
-                            "-plugin",
-                            f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}",
-                        ],
+                        extra=[*self.fixed_options(trial), "-plugin", f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}"],
                         reads={**self.read_always, PLUGIN_FILE: self.plugin},
                         writes={COUNTS: count},
                         preload=self.guard,
@@ -441,14 +437,7 @@ class Icount(MachineKind[IcountSettings]):
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         return IcountMachine(
-            settings,
-            root,
-            bases,
-            images,
-            cache,
-            arms,
-            whole_root=bool(needs.packages),
-            trial_files=needs.trial_files,
+            settings, root, bases, images, cache, arms, whole_root=bool(needs.packages), trial_files=needs.trial_files
         )
 
 

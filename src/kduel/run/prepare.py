@@ -118,12 +118,7 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
 
 
 def get_kernels(
-    chosen: ResolvedStudy,
-    *,
-    cache: Cache,
-    progress: Progress,
-    offline: bool = False,
-    lock: Lock | None = None,
+    chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False, lock: Lock | None = None
 ) -> ResolvedStudy:
     """Resolve the study's kernels. Raises what sources raise.
 

@@ -51,10 +51,7 @@ def make_trials(
     def take(ended: list[EndedTrial]) -> None:
         for trial in ended:
             decision.take(
-                trial.record,
-                trial.values,
-                repeated_seconds=trials.repeats.seconds,
-                at_once=ready.machine.parallel,
+                trial.record, trial.values, repeated_seconds=trials.repeats.seconds, at_once=ready.machine.parallel
             )
         decision.check_measurable()
         for contender in sorted(records.excluded_contenders() - excluded):

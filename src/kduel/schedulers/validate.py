@@ -20,11 +20,7 @@ from kduel.schedulers.snippets import preempt_mode
 PREEMPT_MODES = ("none", "voluntary", "full", "lazy")
 SLICE_SINCE = (6, 12)
 RT = "; of Debian's, the -rt kernels do (debian:6.12-rt)."
-WHERE = {
-    "SCHED_CLASS_EXT": "; Debian's 6.18 and later have sched_ext.",
-    "TIMERLAT_TRACER": RT,
-    "OSNOISE_TRACER": RT,
-}
+WHERE = {"SCHED_CLASS_EXT": "; Debian's 6.18 and later have sched_ext.", "TIMERLAT_TRACER": RT, "OSNOISE_TRACER": RT}
 """Where an option is found."""
 EXT_SINCE = (6, 12)
 

@@ -78,10 +78,7 @@ _ABOUT = {
     "delay-per-slice": "time that a runnable task waited for each of its time slices",
 }
 _UNITS = {"run-time": "ms", "run-delay": "ms", "local-share": "%", "delay-per-slice": "us"}
-_DERIVED = {
-    "local-share": "wakeups-local by wakeups, in per cent",
-    "delay-per-slice": "run-delay by time-slices",
-}
+_DERIVED = {"local-share": "wakeups-local by wakeups, in per cent", "delay-per-slice": "run-delay by time-slices"}
 
 
 def wrap(lines: str, switch: str = SYSCTL) -> str:

@@ -63,8 +63,7 @@ def keyring() -> Path:
         if path.is_file():
             return path
     raise HostError(
-        f"Debian's archive keys are not on this host ({KEYRINGS[0]})",
-        "Install the package debian-archive-keyring.",
+        f"Debian's archive keys are not on this host ({KEYRINGS[0]})", "Install the package debian-archive-keyring."
     )
 
 

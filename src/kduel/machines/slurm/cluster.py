@@ -40,12 +40,7 @@ class Wishes(Protocol):
 
 def wishes(settings: Wishes) -> dict[str, str]:
     """The wishes that are not empty, by the name of sbatch's option."""
-    given = {
-        "partition": settings.partition,
-        "account": settings.account,
-        "qos": settings.qos,
-        "time": settings.time,
-    }
+    given = {"partition": settings.partition, "account": settings.account, "qos": settings.qos, "time": settings.time}
     return {key: value for key, value in given.items() if value}
 
 

@@ -141,10 +141,7 @@ class Journal:
 
     def _append(self, entry: Entry) -> None:
         self.entries.append(entry)
-        with (
-            as_disk_error(self.path, "Free some space; the same command continues."),
-            self.path.open("ab") as stream,
-        ):
+        with as_disk_error(self.path, "Free some space; the same command continues."), self.path.open("ab") as stream:
             stream.write(msgspec.json.encode(entry) + b"\n")
             stream.flush()
             os.fsync(stream.fileno())

@@ -170,8 +170,7 @@ def find_entry(machine: IcountMachine, arm: Arm) -> int:
     entry = machine.entry(arm)
     if entry is None:
         raise NotMeasuredError(
-            f"the boot of {arm.contender.name} cannot be counted",
-            "Build it with CONFIG_PVH, and omit --layouts.",
+            f"the boot of {arm.contender.name} cannot be counted", "Build it with CONFIG_PVH, and omit --layouts."
         )
     return entry
 

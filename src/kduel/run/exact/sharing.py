@@ -170,10 +170,7 @@ def boot_with_details(
     trial.into.mkdir(parents=True)
     memory, snapshot = mebibytes(machine.settings.memory, "memory") << 20, trial.into / "memory"
     outcome = machine.boot_once(
-        trial,
-        f",details={number},snapshot={SNAPSHOT},memory={memory}",
-        writes={SNAPSHOT: snapshot},
-        variables=True,
+        trial, f",details={number},snapshot={SNAPSHOT},memory={memory}", writes={SNAPSHOT: snapshot}, variables=True
     )
     check_not_killed(outcome.facts.get("killed_by", ""), arm.contender.name)
     if outcome.void:

@@ -60,13 +60,7 @@ class Controller:
     """One controller's work on one run. The trials come from its members."""
 
     def __init__(
-        self,
-        run: RunDir,
-        progress: Progress,
-        watch: Watcher,
-        give_up: GiveUp,
-        fleet: Fleet,
-        settings: FleetSettings,
+        self, run: RunDir, progress: Progress, watch: Watcher, give_up: GiveUp, fleet: Fleet, settings: FleetSettings
     ) -> None:
         self.run, self.progress, self.fleet, self.settings = run, progress, fleet, settings
         self.lock = run.lock()
