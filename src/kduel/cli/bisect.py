@@ -9,7 +9,17 @@ import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, BisectOptions, check_options, choose_method
 from kduel.cli.interrupt import ReportedInterrupt
-from kduel.cli.options import NamedPath, Number, Percent, Word, limit_option, plot_option, plugin_option, quiet_option
+from kduel.cli.options import (
+    NamedPath,
+    Number,
+    Percent,
+    Word,
+    limit_option,
+    option,
+    plot_option,
+    plugin_option,
+    quiet_option,
+)
 from kduel.cli.stepwise import Stepwise
 
 if TYPE_CHECKING:
@@ -18,118 +28,56 @@ if TYPE_CHECKING:
 
 @click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")
 @click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1, type=Word())
-@click.option("--tree", type=NamedPath(file_okay=False, exists=True), default=".", help="The git repository.")
-@click.option(
-    "--benchmark",
-    "-b",
-    default="",
-    metavar="NAME",
-    help="An operation of kbench, or boot; with --machine, any benchmark.",
+@option("--tree", "The git repository.", NamedPath(file_okay=False, exists=True), default=".", show_default=False)
+@option(
+    "--benchmark -b", "An operation of kbench, or boot; with --machine, any benchmark.", metavar="NAME", default=""
 )
 @plugin_option(
-    "--machine",
-    kind="machines",
-    default="icount",
-    show_default=True,
-    metavar="KIND[:key=value,...]",
-    help="icount counts instructions; on any other machine, such as qemu, the benchmark is timed, in fresh boots.",
+    "--machine", "machines",
+    "icount counts instructions; on any other machine, such as qemu, the benchmark is timed, in fresh boots.",
+    metavar="KIND[:key=value,...]", default="icount",
+)  # fmt: skip
+@option(
+    "--metric", "With icount: instructions (median) or instructions-mean; else a metric of the benchmark.", Word(),
+    "NAME", default="",
+)  # fmt: skip
+@option(
+    "--measure", "Instead of a benchmark: a command that runs in a checkout of a commit and prints one number.",
+    Word(), "COMMAND", default="",
+)  # fmt: skip
+@option("--timeout", "Maximum time of COMMAND, in seconds.", Number(0, min_open=True), default=3600.0)
+@option(
+    "--sharing",
+    "With icount: count the cache lines that two CPUs share in the operation (OPERATION/threads/common).",
+    is_flag=True,
 )
-@click.option(
-    "--metric", type=Word(), default="", metavar="NAME",
-    help="With icount: instructions (median) or instructions-mean; else a metric of the benchmark.",
-)  # fmt: skip
-@click.option(
-    "--measure", type=Word(), default="", metavar="COMMAND",
-    help="Instead of a benchmark: a command that runs in a checkout of a commit and prints one number.",
-)  # fmt: skip
-@click.option(
-    "--timeout",
-    type=Number(0, min_open=True),
-    default=3600.0,
-    show_default=True,
-    help="Maximum time of COMMAND, in seconds.",
-)
-@click.option(
-    "--sharing", is_flag=True,
-    help="With icount: count the cache lines that two CPUs share in the operation (OPERATION/threads/common).",
-)  # fmt: skip
-@click.option("--first-parent", is_flag=True, help="Follow only the first parent of merges.")
-@click.option(
+@option("--first-parent", "Follow only the first parent of merges.", is_flag=True)
+@option(
     "--config",
-    metavar="FILE|RECIPE",
-    default="",
-    help="The kernel configuration: a file, or a recipe such as tinyconfig+guest or FILE+guest.  [default: .config of the "
-    "tree; with --step: none]",
+    "The kernel configuration: a file, or a recipe such as tinyconfig+guest or FILE+guest.  [default: .config of the "
+    "tree; with --step: none]", metavar="FILE|RECIPE", default="",
+)  # fmt: skip
+@option("--build-dir", "Directory for objects and the state of the search; it is kept.", NamedPath(file_okay=False))
+@option(
+    "--build-command", "Build with this command instead of make; it must put its objects into $KDUEL_BUILD.",
+    metavar="COMMAND", default="",
+)  # fmt: skip
+@option(
+    "--image", "With --build-command: path of the kernel image, relative to $KDUEL_BUILD.", metavar="PATH", default=""
 )
-@click.option(
-    "--build-dir",
-    type=NamedPath(file_okay=False),
-    help="Directory for objects and the state of the search; it is kept.",
+@option("--jobs -j", "Parallel jobs of make.  [default: the number of CPUs]", click.IntRange(0), default=0)
+@option("--probability", "Required probability that the set contains the commit.", Number(0.5, 0.999), default=0.95)
+@option("--measurements", "Maximum number of measurements before the confirmation.", click.IntRange(6), default=400)
+@option(
+    "--confirm", "Maximum number of blocks of the confirmation; 0: no confirmation.", click.IntRange(0), default=12
 )
-@click.option(
-    "--build-command",
-    default="",
-    metavar="COMMAND",
-    help="Build with this command instead of make; it must put its objects into $KDUEL_BUILD.",
-)
-@click.option(
-    "--image",
-    default="",
-    metavar="PATH",
-    help="With --build-command: path of the kernel image, relative to $KDUEL_BUILD.",
-)
-@click.option(
-    "--jobs", "-j", type=click.IntRange(0), default=0, help="Parallel jobs of make.  [default: the number of CPUs]"
-)
-@click.option(
-    "--probability",
-    type=Number(0.5, 0.999),
-    default=0.95,
-    show_default=True,
-    help="Required probability that the set contains the commit.",
-)
-@click.option(
-    "--measurements",
-    type=click.IntRange(6),
-    default=400,
-    show_default=True,
-    help="Maximum number of measurements before the confirmation.",
-)
-@click.option(
-    "--confirm",
-    type=click.IntRange(0),
-    default=12,
-    show_default=True,
-    help="Maximum number of blocks of the confirmation; 0: no confirmation.",
-)
-@click.option(
-    "--negligible",
-    type=Percent(),
-    default=1.0,
-    show_default=True,
-    metavar="PERCENT",
-    help="Treat the ends as equal if they differ by less.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of measurements.")
-@click.option("--restart", is_flag=True, help="Measure everything again instead of resuming.")
-@click.option(
-    "--format",
-    "-f",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@option("--negligible", "Treat the ends as equal if they differ by less.", Percent(), "PERCENT", default=1.0)
+@option("--seed", "Seed of the order of measurements.", int, default=1)
+@option("--restart", "Measure everything again instead of resuming.", is_flag=True)
+@option("--format -f form", "Output format.", ["text", "json"], default="text")
 @limit_option(25)
 @plot_option("the levels and the posterior; for exact counts the differential flame graph")
-@click.option(
-    "--step",
-    nargs=2,
-    type=Number(0, min_open=True),
-    metavar="GOOD BAD",
-    help="For `git bisect run`: the costs at both ends.",
-)
+@option("--step", "For `git bisect run`: the costs at both ends.", Number(0, min_open=True), "GOOD BAD", nargs=2)
 @quiet_option
 def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: Any) -> None:
     """Find the commit after GOOD, up to BAD, that changed a cost. The cost may have risen or fallen.

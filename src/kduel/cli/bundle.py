@@ -16,6 +16,7 @@ from kduel.cli.options import (
     machine_help,
     mode_option,
     offline_option,
+    option,
     output_path_option,
     plugin_option,
     quiet_option,
@@ -29,15 +30,11 @@ if TYPE_CHECKING:
 @click.command("bundle")
 @contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
 @suite_option
-@plugin_option("--machine", kind="machines", type=Word(), default="", metavar="SPEC", help=machine_help)
+@plugin_option("--machine", "machines", machine_help, Word(), "SPEC", default="")
 @output_path_option(
-    "--output",
-    "-o",
-    type=NamedPath(dir_okay=False),
-    metavar="FILE",
-    help="File to write.  [default: kduel-bundle-DIGEST.tar]",
+    "--output -o", "File to write.  [default: kduel-bundle-DIGEST.tar]", NamedPath(dir_okay=False), "FILE"
 )
-@click.option("--root", is_flag=True, help="Write the guest's root alone, for hosts without apt and mmdebstrap.")
+@option("--root", "Write the guest's root alone, for hosts without apt and mmdebstrap.", is_flag=True)
 @offline_option
 @quiet_option
 @mode_option("--unpack", "Put the content of a bundle into the cache.")

@@ -9,7 +9,7 @@ import click
 from msgspec import Struct, structs, to_builtins
 
 from kduel.cli.completions import complete_runs as complete_runs
-from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, output_option, plot_option
+from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
 from kduel.core.format import with_sign
@@ -46,52 +46,17 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.argument("run", required=False, type=NamedPath(), metavar="[RUN]", shell_complete=complete_runs)
-@click.option("--noise", "names", type=click.Choice(NOISES), multiple=True, help="Simulated noise.  [default: all]")
-@click.option(
-    "--spread",
-    type=float,
-    default=1.0,
-    show_default=True,
-    metavar="PCT",
-    help="Standard deviation of B/A within a block, in %.",
-)
-@click.option(
-    "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric of RUN.  [default: its primary ones]"
-)
-@click.option(
-    "--effects", default="0,0.5,1,2,3,5", show_default=True, metavar="LIST", help="True effects to simulate, in %."
-)
-@click.option(
-    "--runs",
-    type=click.IntRange(100, 1_000_000),
-    default=4000,
-    show_default=True,
-    metavar="N",
-    help="Runs to simulate.",
-)
-@click.option(
-    "--metrics",
-    type=click.IntRange(1, 1000),
-    metavar="N",
-    help="Number of primary metrics of a run.  [default: RUN's, or 1]",
-)
+@option("--noise names", "Simulated noise.  [default: all]", click.Choice(NOISES), multiple=True)
+@option("--spread", "Standard deviation of B/A within a block, in %.", float, "PCT", default=1.0)
+@option("--metric keys", "Metric of RUN.  [default: its primary ones]", metavar="STEP/METRIC", multiple=True)
+@option("--effects", "True effects to simulate, in %.", metavar="LIST", default="0,0.5,1,2,3,5")
+@option("--runs", "Runs to simulate.", click.IntRange(100, 1_000_000), "N", default=4000)
+@option("--metrics", "Number of primary metrics of a run.  [default: RUN's, or 1]", click.IntRange(1, 1000), "N")
 @delta_option("RUN's, or 1")
 @alpha_option
-@click.option(
-    "--max-blocks",
-    type=click.IntRange(1, 100_000),
-    metavar="N",
-    help="Maximum number of blocks.  [default: RUN's, or 20]",
-)
-@click.option(
-    "--blocks",
-    type=click.IntRange(1, 100_000),
-    metavar="N",
-    help="Fixed sample size: exactly N blocks, one analysis at the end.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Seed of the simulation."
-)
+@option("--max-blocks", "Maximum number of blocks.  [default: RUN's, or 20]", click.IntRange(1, 100_000), "N")
+@option("--blocks", "Fixed sample size: exactly N blocks, one analysis at the end.", click.IntRange(1, 100_000), "N")
+@option("--seed", "Seed of the simulation.", click.IntRange(0), "N", default=1)
 @format_option("text", "json")
 @output_option
 @plot_option("verdicts and blocks by true effect")

@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from kduel.cli import completions
-from kduel.cli.options import NamedPath, Word, delta_option, format_option, output_option
+from kduel.cli.options import NamedPath, Word, delta_option, format_option, option, output_option
 from kduel.cli.output import emit, emit_json
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -25,15 +25,12 @@ FORMATS = ("text", "markdown", "html", "json")
 )
 @format_option(*FORMATS)
 @output_option
-@click.option(
-    "--against",
-    type=click.Choice(["both", "first", "previous", "all"]),
-    default="both",
-    show_default=True,
-    help="Compare each column with the first, with the previous one, with both, or all pairs.",
-)
-@click.option("--full", is_flag=True, help="Show everything; without it text says what changed most.")
-@click.option("--claims", type=NamedPath(), metavar="FILE", help="Test the claims in this TOML file.")
+@option(
+    "--against", "Compare each column with the first, with the previous one, with both, or all pairs.",
+    ["both", "first", "previous", "all"], default="both",
+)  # fmt: skip
+@option("--full", "Show everything; without it text says what changed most.", is_flag=True)
+@option("--claims", "Test the claims in this TOML file.", NamedPath(), "FILE")
 @delta_option("the run's own within a run, 1 between runs")
 def command(
     runs: tuple[str, ...],

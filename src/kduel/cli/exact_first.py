@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from kduel.cli.live_trials import show_trials
+from kduel.cli.options import option
 from kduel.cli.write_up import keep_report
 from kduel.core.errors import InputError, KduelError
 from kduel.store.run_lock import HeldError
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from kduel.run.prepare import ResolvedStudy
     from kduel.study.load import Study
 
-exact_first_option = click.option(
+exact_first_option = option(
     "--exact-first/--no-exact-first",
-    default=None,
-    help="Count eight operations exactly before anything is timed.  [default: where KVM does not work, for a suite and kernels "
+    "Count eight operations exactly before anything is timed.  [default: where KVM does not work, for a suite and kernels "
     "on the command line without --machine, --benchmark, --command, --aa or --fleet]",
+    default=None,
 )
 
 

@@ -18,6 +18,7 @@ from kduel.cli.options import (
     format_option,
     limit_option,
     offline_option,
+    option,
     options_on_command_line,
     output_option,
     plot_option,
@@ -58,53 +59,33 @@ class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
 @click.command("explain", short_help="Show which kernel functions cause a difference.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @benchmark_option
-@click.option(
-    "--metric", default="", metavar="NAME", help="Of a timed RUN: the metric to explain.  [default: the primary one]"
+@option("--metric", "Of a timed RUN: the metric to explain.  [default: the primary one]", metavar="NAME", default="")
+@option(
+    "--contender", "Contender of RUN to compare with the baseline.  [default: the second]", metavar="NAME", default=""
 )
-@click.option(
-    "--contender",
-    default="",
-    metavar="NAME",
-    help="Contender of RUN to compare with the baseline.  [default: the second]",
-)
-@click.option(
-    "--blocks",
-    type=click.IntRange(2, 1000),
-    default=8,
-    show_default=True,
-    help="Of a timed RUN: blocks of profiled trials.",
-)
-@click.option(
-    "--frequency",
-    type=click.IntRange(10, 20_000),
-    default=499,
-    show_default=True,
-    metavar="HZ",
-    help="Of a timed RUN: samples per second and CPU.",
-)
+@option("--blocks", "Of a timed RUN: blocks of profiled trials.", click.IntRange(2, 1000), default=8)
+@option("--frequency", "Of a timed RUN: samples per second and CPU.", click.IntRange(10, 20_000), "HZ", default=499)
 @limit_option(25)
-@click.option(
-    "--annotate", metavar="FUNCTION", help="Show the instructions of this function in both kernels instead."
-)
-@click.option(
+@option("--annotate", "Show the instructions of this function in both kernels instead.", metavar="FUNCTION")
+@option(
     "--cost",
+    "Count cache lines touched, branches, locked and serialising instructions, by function, instead.",
     is_flag=True,
-    help="Count cache lines touched, branches, locked and serialising instructions, by function, instead.",
 )
-@click.option(
+@option(
     "--sharing",
+    "Name the cache lines that two CPUs share in the operation (OPERATION/threads/common), instead.",
     is_flag=True,
-    help="Name the cache lines that two CPUs share in the operation (OPERATION/threads/common), instead.",
 )
-@click.option(
+@option(
     "--lines",
+    "Name all cache lines that the operation touches on two CPUs, by object and field, instead.",
     is_flag=True,
-    help="Name all cache lines that the operation touches on two CPUs, by object and field, instead.",
 )
-@click.option(
+@option(
     "--scheduler",
+    "Of a RUN with schedstat = true: show what changed in the scheduler's counters, by step and level of domains, instead.",
     is_flag=True,
-    help="Of a RUN with schedstat = true: show what changed in the scheduler's counters, by step and level of domains, instead.",
 )
 @format_option("text", "json")
 @output_option
@@ -258,9 +239,9 @@ def show_counters(options: ExplainOptions) -> None:
     from kduel.report.content.scheduling import counter_tables, counters_text
 
     targets = options.targets
-    for option in options_on_command_line():
-        if option in ("metric", "blocks", "frequency", "limit", "annotate", "cost", "sharing", "lines", "plot"):
-            raise InputError(f"--scheduler does not go with --{option}", "Leave the other out.")
+    for given in options_on_command_line():
+        if given in ("metric", "blocks", "frequency", "limit", "annotate", "cost", "sharing", "lines", "plot"):
+            raise InputError(f"--scheduler does not go with --{given}", "Leave the other out.")
     if len(targets) != 1:
         raise InputError("--scheduler shows what one run has counted", "Name a RUN: kduel explain RUN --scheduler.")
     results = judge_run(Path(targets[0]))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import click
-
+from kduel.cli.options import option
 from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,12 +21,10 @@ Choice = Literal["stop", "continue", "ask"]
 CAUSES = ("two-modes", "drift", "autocorrelation", "order-effect", "quantised", "ties", "host-load", "host-wait")
 """Codes of the lint's findings that explain why values vary."""
 
-futility_option = click.option(
-    "--futility",
-    type=click.Choice(["stop", "continue", "ask"]),
-    help="What to do if no undecided primary metric is likely to be decided within the maximum of blocks.  "
-    "[default: ask on a terminal, else continue]",
-)
+futility_option = option(
+    "--futility", "What to do if no undecided primary metric is likely to be decided within the maximum of blocks.  "
+    "[default: ask on a terminal, else continue]", ["stop", "continue", "ask"],
+)  # fmt: skip
 
 
 def choose_action(given: Choice | None, quiet: bool) -> Choice:

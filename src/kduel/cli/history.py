@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, Number, format_option, output_option, plot_option
+from kduel.cli.options import NamedPath, Number, format_option, option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -14,24 +14,16 @@ FORMATS = ("text", "markdown", "html", "json")
 
 @click.command("history")
 @click.argument("places", nargs=-1, required=True, type=NamedPath(), metavar="DIR...")
-@click.option("--metric", default="", metavar="PART", help="Only metrics whose name BENCHMARK/METRIC contains PART.")
-@click.option("--contender", default="", metavar="PART", help="Only contenders whose name contains PART.")
+@option("--metric", "Only metrics whose name BENCHMARK/METRIC contains PART.", metavar="PART", default="")
+@option("--contender", "Only contenders whose name contains PART.", metavar="PART", default="")
 @format_option(*FORMATS)
 @output_option
 @plot_option("each metric over time")
-@click.option(
-    "--alpha",
-    type=Number(0.001, 0.2),
-    default=0.01,
-    show_default=True,
-    metavar="P",
-    help="False-positive rate of change detection, for each series.",
-)
-@click.option(
-    "--index",
-    "use_index",
+@option("--alpha", "False-positive rate of change detection, for each series.", Number(0.001, 0.2), "P", default=0.01)
+@option(
+    "--index use_index",
+    "Read the index of DIR, as `kduel query --update` last wrote it, instead of the runs.",
     is_flag=True,
-    help="Read the index of DIR, as `kduel query --update` last wrote it, instead of the runs.",
 )
 def command(
     places: tuple[Path, ...],

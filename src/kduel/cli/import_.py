@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import NamedPath, Percent, Word, command_listing, output_path_option, plugin_option
+from kduel.cli.options import NamedPath, Percent, Word, command_listing, option, output_path_option, plugin_option
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
@@ -16,35 +16,18 @@ if TYPE_CHECKING:
 
 @click.command("import", cls=command_listing("imported", "Formats"))
 @click.argument("files", nargs=-1, required=True, type=Word(), metavar="FILE|NAME=FILE...")
-@output_path_option(
-    "--out", required=True, type=NamedPath(), metavar="DIR", help="Directory of the new run; must not exist."
-)
+@output_path_option("--out", "Directory of the new run; must not exist.", NamedPath(), "DIR", required=True)
 @plugin_option(
-    "--format",
-    "-f",
-    "format_name",
-    kind="imported",
-    metavar="NAME",
-    help="Format of the files, one of those below.  [default: recognised by content]",
-)
-@click.option(
-    "--conditions", type=NamedPath(), metavar="FILE", help="TOML file with the known environment of each contender."
-)
-@click.option("--baseline", metavar="NAME", help="Baseline contender.  [default: the first]")
-@click.option(
-    "--primary",
-    multiple=True,
-    metavar="METRIC|BENCHMARK[/METRIC]",
-    help="Primary metric; may be repeated.  [default: by the column role, else every metric]",
-)
-@click.option(
-    "--delta",
-    type=Percent(),
-    default=1.0,
-    show_default=True,
-    metavar="PCT",
-    help="Smallest effect of interest, in %.",
-)
+    "--format -f format_name", "imported",
+    "Format of the files, one of those below.  [default: recognised by content]", metavar="NAME",
+)  # fmt: skip
+@option("--conditions", "TOML file with the known environment of each contender.", NamedPath(), "FILE")
+@option("--baseline", "Baseline contender.  [default: the first]", metavar="NAME")
+@option(
+    "--primary", "Primary metric; may be repeated.  [default: by the column role, else every metric]",
+    metavar="METRIC|BENCHMARK[/METRIC]", multiple=True,
+)  # fmt: skip
+@option("--delta", "Smallest effect of interest, in %.", Percent(), "PCT", default=1.0)
 def command(
     files: tuple[str, ...],
     out: Path,

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, format_option, output_path_option, quiet_option
+from kduel.cli.options import NamedPath, format_option, option, output_path_option, quiet_option
 from kduel.cli.output import emit_json
 
 
 @click.command("index")
 @click.argument("place", type=NamedPath(), metavar="DIR")
-@output_path_option(
-    "--output", "-o", type=NamedPath(dir_okay=False), help="The index file.  [default: DIR/kduel-index.sqlite]"
-)
-@click.option("--rebuild", is_flag=True, help="Discard the existing index first.")
+@output_path_option("--output -o", "The index file.  [default: DIR/kduel-index.sqlite]", NamedPath(dir_okay=False))
+@option("--rebuild", "Discard the existing index first.", is_flag=True)
 @format_option("text", "json")
 @quiet_option
 def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: bool) -> None:

@@ -9,27 +9,19 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath
+from kduel.cli.options import NamedPath, option
 from kduel.cli.output import STDOUT, emit, write
 from kduel.core.errors import InputError
 
 
 @click.command("init")
 @click.argument("file", type=NamedPath(allow_dash=True), default="study.toml")
-@click.option("--schema", is_flag=True, help="Print the JSON schema of study files instead.")
-@click.option(
-    "--from-report",
-    type=NamedPath(),
-    metavar="MAIL",
-    help="Ask the question of this mail of the kernel test robot, or job.yaml of LKP.",
-)
-@click.option(
-    "--tree",
-    default="linux",
-    show_default=True,
-    metavar="DIR",
-    help="With --from-report: the git tree that has the commits.",
-)
+@option("--schema", "Print the JSON schema of study files instead.", is_flag=True)
+@option(
+    "--from-report", "Ask the question of this mail of the kernel test robot, or job.yaml of LKP.", NamedPath(),
+    "MAIL",
+)  # fmt: skip
+@option("--tree", "With --from-report: the git tree that has the commits.", metavar="DIR", default="linux")
 def command(file: Path, schema: bool, from_report: Path | None, tree: str) -> None:
     """Write FILE, a study that runs as it is and explains every key; - is standard output. Then: kduel run FILE.
 

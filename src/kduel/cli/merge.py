@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, format_option, output_path_option
+from kduel.cli.options import NamedPath, format_option, option, output_path_option
 from kduel.cli.output import emit_json
 
 
@@ -16,13 +16,13 @@ from kduel.cli.output import emit_json
 @click.argument(
     "paths", nargs=-1, required=True, type=NamedPath(), metavar="RUN RUN...", shell_complete=complete_runs
 )
-@output_path_option("--out", type=NamedPath(file_okay=False), required=True, help="Directory of the merged run.")
-@click.option(
+@output_path_option("--out", "Directory of the merged run.", NamedPath(file_okay=False), required=True)
+@option(
     "--machines",
-    default="",
-    metavar="NAME,NAME,...",
-    help="The machine of each run, in order; equal names are one machine. By default machines are distinguished by "
+    "The machine of each run, in order; equal names are one machine. By default machines are distinguished by "
     "place, host, settings and hardware. For a fleet's run, the name stands before those of its machines.",
+    metavar="NAME,NAME,...",
+    default="",
 )
 @format_option("text", "json")
 def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> None:

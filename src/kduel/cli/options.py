@@ -101,9 +101,17 @@ class TurnsOption(WordType):
         return value if value == "off" else click.IntRange(0, MOST_MS).convert(value, param, ctx)
 
 
+def option(names: str, about: str, kind: Any = None, metavar: str | None = None, **settings: Any) -> Callable[[F], F]:
+    """An option: its names, such as `--format -f form`, its help, its type or choices. A default that is not empty is shown;
+    `settings` are click's."""
+    settings.setdefault("show_default", bool(settings.get("default")))
+    chosen = click.Choice(kind) if isinstance(kind, list | tuple) else kind
+    return click.option(*names.split(), help=about, type=chosen, metavar=metavar, **settings)
+
+
 def mode_option(word: str, summary: str) -> Callable[[F], F]:
     """A word that makes another command of this one (see MODES in `kduel.cli`), in its help and for the shell's completion."""
-    return click.option(word, is_flag=True, expose_value=False, help=f"{summary} `{word} --help` has its options.")
+    return option(word, f"{summary} `{word} --help` has its options.", is_flag=True, expose_value=False)
 
 
 def options_on_command_line() -> list[str]:
@@ -116,48 +124,41 @@ def options_on_command_line() -> list[str]:
     ]
 
 
-def output_path_option(*names: str, **settings: Any) -> Callable[[F], F]:
+def output_path_option(
+    names: str, about: str, kind: Any, metavar: str | None = None, **settings: Any
+) -> Callable[[F], F]:
     """The option of what a command writes: it may be none of the command's inputs, and change no run."""
+    name = names.split()[0]
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
         def checking(*arguments: Any, **given: Any) -> Any:
-            path = given[names[0].removeprefix("--")]
-            if path is not None and (path != Path("-") or not getattr(settings["type"], "allow_dash", False)):
+            path = given[name.removeprefix("--")]
+            if path is not None and (path != Path("-") or not getattr(kind, "allow_dash", False)):
                 from kduel.cli.output_check import check_output
 
-                is_file = not getattr(settings["type"], "dir_okay", False)
-                check_output(path, names[0], click.get_current_context(), is_file=is_file)
+                is_file = not getattr(kind, "dir_okay", False)
+                check_output(path, name, click.get_current_context(), is_file=is_file)
             return command(*arguments, **given)
 
-        return click.option(*names, **settings)(checking)  # type: ignore[return-value]
+        return option(names, about, kind, metavar, **settings)(checking)  # type: ignore[return-value]
 
     return decorate
 
 
 def format_option(*formats: str) -> Callable[[F], F]:
     """`--format`, with the first of `formats` as its default."""
-    return click.option(
-        "--format",
-        "-f",
-        "form",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        help="Output format.",
-    )
+    return option("--format -f form", "Output format.", formats, default=formats[0])
 
 
 def plot_option(shows: str) -> Callable[[F], F]:
     """`--plot FILE.svg|FILE.png`; `shows` is what the plot shows."""
-    return output_path_option("--plot", type=PlotFile(), metavar="FILE.svg|FILE.png", help=f"Write a plot: {shows}.")
+    return output_path_option("--plot", f"Write a plot: {shows}.", PlotFile(), "FILE.svg|FILE.png")
 
 
 def limit_option(default: int, rows: str = "Rows of the table") -> Callable[[F], F]:
     """`--limit N`, 0 for all."""
-    return click.option(
-        "--limit", type=click.IntRange(0), default=default, show_default=True, help=f"{rows}; 0: all."
-    )
+    return option("--limit", f"{rows}; 0: all.", click.IntRange(0), default=default)
 
 
 def check_alpha_option(_ctx: click.Context, _param: click.Parameter, given: float | None) -> float | None:
@@ -169,42 +170,29 @@ def check_alpha_option(_ctx: click.Context, _param: click.Parameter, given: floa
     return given
 
 
-alpha_option = click.option(
-    "--alpha",
-    type=float,
-    callback=check_alpha_option,
-    metavar="P",
-    help="False-positive rate.  [default: RUN's, or 0.05]",
+alpha_option = option(
+    "--alpha", "False-positive rate.  [default: RUN's, or 0.05]", float, "P", callback=check_alpha_option
 )
 
 
 def delta_option(default: str) -> Callable[[F], F]:
     """The option --delta of a command that has this default, in words."""
-    return click.option(
-        "--delta", type=Percent(), metavar="PCT", help=f"Smallest effect of interest, in %.  [default: {default}]"
-    )
+    return option("--delta", f"Smallest effect of interest, in %.  [default: {default}]", Percent(), "PCT")
 
 
 output_option = output_path_option(
-    "--output",
-    "-o",
-    type=NamedPath(dir_okay=False, allow_dash=True),
-    help="Write to this file instead of standard output.",
+    "--output -o", "Write to this file instead of standard output.", NamedPath(dir_okay=False, allow_dash=True)
 )
-offline_option = click.option("--offline", is_flag=True, help="Do not access the network; use the cache.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the result.")
-fail_on_option = click.option(
-    "--fail-on",
-    type=click.Choice(["slower"]),
-    help="Exit with status 10 if a primary metric is slower, or takes more instructions.",
+offline_option = option("--offline", "Do not access the network; use the cache.", is_flag=True)
+quiet_option = option("--quiet -q", "Print only the result.", is_flag=True)
+fail_on_option = option(
+    "--fail-on", "Exit with status 10 if a primary metric is slower, or takes more instructions.", ["slower"]
 )
-notify_option = click.option(
+notify_option = option(
     "--notify",
-    type=Word(),
-    default="",
-    metavar="CMD",
-    help="Shell command to start when the run has ended; the verdict is its standard input, KDUEL_RUN and KDUEL_STATUS are set.",
-)
+    "Shell command to start when the run has ended; the verdict is its standard input, KDUEL_RUN and KDUEL_STATUS are set.",
+    Word(), "CMD", default="",
+)  # fmt: skip
 
 
 def list_operations(ctx: click.Context, _param: click.Parameter, given: str) -> str:
@@ -227,16 +215,11 @@ def list_operations(ctx: click.Context, _param: click.Parameter, given: str) -> 
     raise click.exceptions.Exit(0)
 
 
-benchmark_option = click.option(
-    "--benchmark",
-    "-b",
-    default="",
-    metavar="NAME",
-    is_eager=True,
-    callback=list_operations,
-    help="An operation of kbench or an application's request, such as pipe or redis-get (`-b help` lists them); for a timed RUN "
-    "any of its steps or benchmarks.",
-)
+benchmark_option = option(
+    "--benchmark -b",
+    "An operation of kbench or an application's request, such as pipe or redis-get (`-b help` lists them); for a timed RUN "
+    "any of its steps or benchmarks.", metavar="NAME", default="", is_eager=True, callback=list_operations,
+)  # fmt: skip
 run_argument = click.argument("run", type=NamedPath(), metavar="RUN", shell_complete=complete_runs)
 machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."
 
@@ -248,9 +231,11 @@ def contender_arguments(name: str, metavar: str, *, required: bool = True) -> Ca
     )
 
 
-def plugin_option(*names: str, kind: str, **settings: Any) -> Callable[[F], F]:
-    """An option whose value names a plug-in of `kind`, completed by the shell; whether it exists is checked at use."""
-    return click.option(*names, shell_complete=plugin_completer(kind), **settings)
+def plugin_option(
+    names: str, plugins: str, about: str, kind: Any = None, metavar: str = "NAME", **settings: Any
+) -> Callable[[F], F]:
+    """An option whose value names a plug-in of that kind, completed by the shell; whether it exists is checked at use."""
+    return option(names, about, kind, metavar, shell_complete=plugin_completer(plugins), **settings)
 
 
 def command_listing(kind: str, heading: str, *, forms: bool = False) -> type[click.Command]:
@@ -272,10 +257,8 @@ def command_listing(kind: str, heading: str, *, forms: bool = False) -> type[cli
 def suite_option(command: F) -> F:
     """`--suite` of every command that carries out or packs a study."""
     option: Callable[[F], F] = plugin_option(
-        "--suite",
-        kind="suites",
-        type=Word(),
-        metavar="NAME",
-        help="Benchmarks to run; `kduel list suites` shows all.  [default: quick; on the machine icount: exact-quick]",
-    )
+        "--suite", "suites",
+        "Benchmarks to run; `kduel list suites` shows all.  [default: quick; on the machine icount: exact-quick]",
+        Word(), "NAME",
+    )  # fmt: skip
     return option(command)

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import click
-
-from kduel.cli.options import Word, plugin_option
+from kduel.cli.options import Word, option, plugin_option
 from kduel.core.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -42,40 +40,31 @@ class OwnStudy(NamedTuple):
 
 def own_study_options(command: F) -> F:
     """`--benchmark`; `--command` and what describes its number."""
-    for option in (
-        click.option(
-            "--better",
-            type=click.Choice(["lower", "higher"]),
-            help="Which values of --command are better.  [default: lower]",
-        ),
-        click.option(
-            "--unit", type=Word(), metavar="UNIT", help="Unit of the number of --command.  [default: units]"
-        ),
-        click.option(
+    for decorate in (
+        option("--better", "Which values of --command are better.  [default: lower]", ["lower", "higher"]),
+        option("--unit", "Unit of the number of --command.  [default: units]", Word(), "UNIT"),
+        option(
             "--regex",
-            type=Word(),
-            metavar="RE",
-            help="RE2 expression whose one group is the number.  [default: a number alone on a line]",
+            "RE2 expression whose one group is the number.  [default: a number alone on a line]",
+            Word(),
+            "RE",
         ),
-        click.option(
-            "--command",
-            "line",
-            metavar="COMMAND",
-            help="Measure the number that a command prints, in place of a suite. A program of this host that it begins with, "
+        option(
+            "--command line",
+            "Measure the number that a command prints, in place of a suite. A program of this host that it begins with, "
             "such as ./bench, is brought along.",
+            metavar="COMMAND",
         ),
         plugin_option(
-            "--benchmark",
-            "-b",
+            "--benchmark -b benchmarks",
             "benchmarks",
-            kind="benchmarks",
-            multiple=True,
-            metavar="NAME[:key=value,...]",
-            help="A benchmark in place of a suite, such as redis or fio:rw=randread,time=5; its first metric decides, or "
+            "A benchmark in place of a suite, such as redis or fio:rw=randread,time=5; its first metric decides, or "
             "primary=METRIC. Repeatable; `kduel list benchmarks` shows all.",
+            metavar="NAME[:key=value,...]",
+            multiple=True,
         ),
     ):
-        command = option(command)
+        command = decorate(command)
     return command
 
 

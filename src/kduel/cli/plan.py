@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, mode_option, output_option
+from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, mode_option, option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.format import duration
@@ -25,21 +25,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("pilot", type=NamedPath(), metavar="RUN|FILE.csv", shell_complete=complete_runs)
-@click.option(
-    "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric to plan for.  [default: the primary ones]"
-)
+@option("--metric keys", "Metric to plan for.  [default: the primary ones]", metavar="STEP/METRIC", multiple=True)
 @delta_option("RUN's, or 1")
 @alpha_option
-@click.option("--block-seconds", type=float, metavar="S", help="Duration of a block.  [default: as in RUN]")
-@click.option(
-    "--boot-seconds",
-    type=float,
-    metavar="S",
-    help="Duration of a boot with settling, without benchmarks (for a CSV).",
-)
-@click.option(
-    "--iteration-seconds", type=float, metavar="S", help="Duration of one iteration of the benchmark (for a CSV)."
-)
+@option("--block-seconds", "Duration of a block.  [default: as in RUN]", float, "S")
+@option("--boot-seconds", "Duration of a boot with settling, without benchmarks (for a CSV).", float, "S")
+@option("--iteration-seconds", "Duration of one iteration of the benchmark (for a CSV).", float, "S")
 @format_option("text", "json")
 @output_option
 @mode_option("--simulate", "Simulate the verdict rule on synthetic or measured noise.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, Word, format_option, mode_option, output_option
+from kduel.cli.options import NamedPath, Word, format_option, mode_option, option, output_option
 from kduel.cli.output import emit, emit_json, is_on_terminal
 
 LONGEST_SHOWN = 60
@@ -19,12 +19,7 @@ LONGEST_SHOWN = 60
 @click.command("query")
 @click.argument("place", type=NamedPath(), metavar="DIR|INDEX")
 @click.argument("question", required=False, type=Word())
-@click.option(
-    "--series",
-    type=Word(),
-    metavar="BENCHMARK/METRIC",
-    help="Export a metric over time as CSV for Apache Otava instead.",
-)
+@option("--series", "Export a metric over time as CSV for Apache Otava instead.", Word(), "BENCHMARK/METRIC")
 @format_option("text", "json", "csv")
 @output_option
 @mode_option("--history", "Show every metric of all runs in DIR over time.")

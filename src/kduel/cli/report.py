@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, mode_option, output_path_option, plugin_option
+from kduel.cli.options import NamedPath, mode_option, option, output_path_option, plugin_option
 from kduel.cli.output import STDOUT, emit, open_output
 
 ELSEWHERE = "name a file elsewhere: --output PAGE.html."
@@ -20,54 +20,27 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
 @click.command("report")
 @click.argument("run", type=NamedPath(), metavar="RUN|FILE", shell_complete=complete_runs)
 @plugin_option(
-    "--format",
-    "-f",
-    "form",
-    kind="report",
-    default="text",
-    show_default=True,
-    metavar="NAME",
-    help="Report format; `kduel list formats` shows all.",
+    "--format -f form", "report", "Report format; `kduel list formats` shows all.", metavar="NAME", default="text"
 )
 @output_path_option(
-    "--output",
-    "-o",
-    type=NamedPath(dir_okay=False, allow_dash=True),
-    help="Write to this file; - is standard output.  [default: RUN/report/index.html for html, else standard output]",
+    "--output -o",
+    "Write to this file; - is standard output.  [default: RUN/report/index.html for html, else standard output]",
+    NamedPath(dir_okay=False, allow_dash=True),
 )
-@click.option(
+@option(
     "--all-findings",
+    "Show every finding with every metric it affects, not only the three most important.",
     is_flag=True,
-    help="Show every finding with every metric it affects, not only the three most important.",
 )
-@click.option(
-    "--origin",
-    default="kduel",
-    show_default=True,
-    metavar="NAME",
-    help="Who submits (kcidb): the name that KernelCI gave your CI system.",
+@option(
+    "--origin", "Who submits (kcidb): the name that KernelCI gave your CI system.", metavar="NAME", default="kduel"
 )
 @output_path_option(
-    "--figures",
-    type=NamedPath(file_okay=False),
-    metavar="DIR",
-    help="Draw a figure of each metric, effect and boot there, too.",
+    "--figures", "Draw a figure of each metric, effect and boot there, too.", NamedPath(file_okay=False), "DIR"
 )
-@click.option(
-    "--figure-format",
-    type=click.Choice(["svg", "png", "pdf"]),
-    default="pdf",
-    show_default=True,
-    help="Format of figures.",
-)
-@click.option(
-    "--figure-columns",
-    type=click.Choice(["1", "2"]),
-    default="1",
-    show_default=True,
-    help="Columns that a figure fills.",
-)
-@click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
+@option("--figure-format", "Format of figures.", ["svg", "png", "pdf"], default="pdf")
+@option("--figure-columns", "Columns that a figure fills.", ["1", "2"], default="1")
+@option("--open open_it", "Open the page in a browser (html).", is_flag=True)
 @mode_option("--boot", "Show the boot stages and initcalls of RUN.")
 def command(
     run: Path,

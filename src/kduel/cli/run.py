@@ -23,6 +23,7 @@ from kduel.cli.options import (
     machine_help,
     notify_option,
     offline_option,
+    option,
     output_path_option,
     plugin_option,
     quiet_option,
@@ -68,66 +69,36 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 @contender_arguments("contenders", "BASELINE CONTENDER... | STUDY.toml")
 @suite_option
 @own_study_options
-@click.option(
-    "--blocks",
-    type=click.IntRange(1),
-    help="Fixed sample size: exactly N blocks, one analysis at the end.",
-    metavar="N",
-)
-@click.option(
-    "--max-blocks",
-    type=click.IntRange(1),
-    help="Stop when every primary metric is decided, or after N blocks.",
-    metavar="N",
-)
-@plugin_option("--machine", kind="machines", type=Word(), default="", metavar="SPEC", help=machine_help)
+@option("--blocks", "Fixed sample size: exactly N blocks, one analysis at the end.", click.IntRange(1), "N")
+@option("--max-blocks", "Stop when every primary metric is decided, or after N blocks.", click.IntRange(1), "N")
+@plugin_option("--machine", "machines", machine_help, Word(), "SPEC", default="")
 @plugin_option(
-    "--fleet",
-    kind="fleets",
-    type=Word(),
-    default="",
-    metavar="SPEC",
-    help="Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
-)
-@output_path_option(
-    "--out", type=NamedPath(), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Seed of the random order and of the conditions.  [default: drawn, and stored; machine icount: 1]",
-)
-@click.option(
-    "--aa",
-    type=click.IntRange(2),
-    metavar="N",
-    help="A/A test: run one kernel as N contenders; no difference should be found.",
-)
+    "--fleet", "fleets",
+    "Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
+    Word(), "SPEC", default="",
+)  # fmt: skip
+@output_path_option("--out", "Directory of the run.  [default: kduel-runs/NAME]", NamedPath(), "DIR")
+@option(
+    "--seed", "Seed of the random order and of the conditions.  [default: drawn, and stored; machine icount: 1]",
+    click.IntRange(0), "N",
+)  # fmt: skip
+@option("--aa", "A/A test: run one kernel as N contenders; no difference should be found.", click.IntRange(2), "N")
 @delta_option("the suite's or study's, else 1")
-@click.option(
-    "--layouts", type=click.IntRange(1), metavar="N", help="Machine icount: repeat with N address-space layouts."
-)
-@click.option(
+@option("--layouts", "Machine icount: repeat with N address-space layouts.", click.IntRange(1), "N")
+@option(
     "--turns",
-    type=TurnsOption(),
-    metavar="MS|off",
-    help="Boot the contenders of a block at once, of which one runs at any moment, and change over every MS milliseconds; 0: "
+    "Boot the contenders of a block at once, of which one runs at any moment, and change over every MS milliseconds; 0: "
     "after each slice.  [default: the study's, else 50 where guests are emulated and memory suffices, else off]",
+    TurnsOption(),
+    "MS|off",
 )
-@click.option(
-    "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
-)
-@click.option(
+@option("--single", "Machine icount: count each operation once, not under several conditions.", is_flag=True)
+@option(
     "--sweep",
-    multiple=True,
-    metavar="NAME=V1,V2,...",
-    help="Vary a parameter of the benchmarks that have it, a key of the contenders, or a setting of the machine (machine.cpus), "
-    "over these values: a factor; repeatable.",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Show contenders, steps, number of trials and their time; begin nothing."
-)
+    "Vary a parameter of the benchmarks that have it, a key of the contenders, or a setting of the machine (machine.cpus), "
+    "over these values: a factor; repeatable.", metavar="NAME=V1,V2,...", multiple=True,
+)  # fmt: skip
+@option("--dry-run", "Show contenders, steps, number of trials and their time; begin nothing.", is_flag=True)
 @exact_first_option
 @offline_option
 @futility_option

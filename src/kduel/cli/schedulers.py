@@ -7,7 +7,7 @@ import os
 import click
 
 from kduel.cli.completions import scheduler_names
-from kduel.cli.options import Word
+from kduel.cli.options import Word, option
 from kduel.core.cache import Cache
 
 
@@ -48,9 +48,7 @@ def list_() -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Word(), metavar="NAME...", shell_complete=scheduler_names)
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), default=None, help="Parallel compilers.  [default: the number of CPUs]"
-)
+@option("--jobs", "Parallel compilers.  [default: the number of CPUs]", click.IntRange(1, 256), default=None)
 def build(names: tuple[str, ...], jobs: int | None) -> None:
     """Build schedulers from their crates, once; later runs take them from the cache.
 

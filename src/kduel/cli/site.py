@@ -12,10 +12,9 @@ from kduel.cli.options import NamedPath, output_path_option, quiet_option
 @click.command("site")
 @click.argument("place", type=NamedPath(), metavar="DIR")
 @output_path_option(
-    "--output",
-    "-o",
-    type=NamedPath(file_okay=False),
-    help="Directory of the pages: new, empty, or an earlier site, whose pages are replaced; other files are kept.  [default: kduel-site]",
+    "--output -o",
+    "Directory of the pages: new, empty, or an earlier site, whose pages are replaced; other files are kept.  [default: kduel-site]",
+    NamedPath(file_okay=False),
 )
 @quiet_option
 def command(place: Path, output: Path | None, quiet: bool) -> None:

@@ -13,6 +13,7 @@ from kduel.cli.options import (
     limit_option,
     mode_option,
     offline_option,
+    option,
     output_option,
     quiet_option,
 )
@@ -28,26 +29,13 @@ VIEWS = ("subsystem", "symbol", "object", "option")
 
 @click.command("sizes", short_help="Show which parts of two kernels differ in size.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
-@click.option(
-    "--by",
-    type=click.Choice(VIEWS),
-    multiple=True,
-    help="Table to print; may be repeated.  [default: subsystem and symbol]",
+@option(
+    "--by", "Table to print; may be repeated.  [default: subsystem and symbol]", click.Choice(VIEWS), multiple=True
 )
-@click.option(
-    "--contender",
-    default="",
-    metavar="NAME",
-    help="Contender of RUN to compare with the baseline.  [default: the second]",
+@option(
+    "--contender", "Contender of RUN to compare with the baseline.  [default: the second]", metavar="NAME", default=""
 )
-@click.option(
-    "--depth",
-    type=click.IntRange(1),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Directory levels of a subsystem: kernel/sched has two.",
-)
+@option("--depth", "Directory levels of a subsystem: kernel/sched has two.", click.IntRange(1), "N", default=2)
 @limit_option(20)
 @format_option("text", "json")
 @output_option

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import click
 
-from kduel.cli.options import contender_arguments, format_option, offline_option, plugin_option, quiet_option
+from kduel.cli.options import contender_arguments, format_option, offline_option, option, plugin_option, quiet_option
 from kduel.cli.output import emit_json
 from kduel.core.errors import InputError
 
 
 @click.command("smallest-ram")
 @contender_arguments("kernels", "KERNEL...")
-@plugin_option(
-    "--machine",
-    kind="machines",
-    default="qemu",
-    show_default=True,
-    metavar="KIND[:SETTINGS]",
-    help="Machine: qemu, or board:NAME.",
-)
-@click.option(
-    "--step",
-    type=click.IntRange(1, 1024),
-    default=2,
-    show_default=True,
-    metavar="MIB",
-    help="Search resolution in MiB.",
-)
-@click.option("--cmdline", default="", metavar="WORDS", help="Parameters added to the kernel command line.")
+@plugin_option("--machine", "machines", "Machine: qemu, or board:NAME.", metavar="KIND[:SETTINGS]", default="qemu")
+@option("--step", "Search resolution in MiB.", click.IntRange(1, 1024), "MIB", default=2)
+@option("--cmdline", "Parameters added to the kernel command line.", metavar="WORDS", default="")
 @offline_option
 @format_option("text", "json")
 @quiet_option

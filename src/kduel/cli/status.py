@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 from msgspec import Struct, structs
 
-from kduel.cli.options import format_option, run_argument
+from kduel.cli.options import format_option, option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.format import duration
 
@@ -96,12 +96,11 @@ class RunStatus(Struct, kw_only=True):
 @click.command("status")
 @run_argument
 @format_option("text", "json")
-@click.option(
-    "--serve",
-    "port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="Serve it as a page that stays current on this port of 127.0.0.1 (0: any free one), until Ctrl-C.",
+@option(
+    "--serve port",
+    "Serve it as a page that stays current on this port of 127.0.0.1 (0: any free one), until Ctrl-C.",
+    click.IntRange(0, 65535),
+    "PORT",
 )
 def command(run: Path, form: str, port: int | None) -> None:
     """Show the progress of RUN: each machine's blocks, void trials and current work, the primary metrics, the time left.

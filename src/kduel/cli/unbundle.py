@@ -6,14 +6,12 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import Word, quiet_option
+from kduel.cli.options import Word, option, quiet_option
 
 
 @click.command("unbundle")
 @click.argument("source", type=Word(), metavar="FILE|ADDRESS")
-@click.option(
-    "--sha256", default="", metavar="DIGEST", help="Take no other content: the SHA-256 that `kduel bundle` printed."
-)
+@option("--sha256", "Take no other content: the SHA-256 that `kduel bundle` printed.", metavar="DIGEST", default="")
 @quiet_option
 def command(source: str, sha256: str, quiet: bool) -> None:
     """Put the kernels, the guest root and the programs of a bundle into the cache.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import NamedPath, format_option, output_option, run_argument
+from kduel.cli.options import NamedPath, format_option, option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import HOST_LACKS, NOT_MEASURED, InputError
 from kduel.core.text import plural
@@ -21,12 +21,10 @@ REMEDY = "Restore the run from a copy, remove what was added, or measure again.\
 
 @click.command("verify")
 @run_argument
-@click.option(
-    "--against",
-    type=NamedPath(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Compare each exact count with another run's results.json, too.",
-)
+@option(
+    "--against", "Compare each exact count with another run's results.json, too.",
+    NamedPath(exists=True, dir_okay=False), "FILE",
+)  # fmt: skip
 @format_option("text", "json")
 @output_option
 def command(run: Path, against: Path | None, form: str, output: Path | None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import NamedPath, offline_option
+from kduel.cli.options import NamedPath, offline_option, option
 from kduel.core.errors import InputError
 
 EVERY = 5.0
@@ -20,13 +20,9 @@ EVERY = 5.0
 
 @click.command("worker")
 @click.argument("directory", type=NamedPath(), metavar="DIR")
-@click.option("--describe", is_flag=True, help="Describe this machine to the controller, and exit.")
-@click.option(
-    "--block", "blocks", type=click.IntRange(1), multiple=True, metavar="N", help="Run this block; repeatable."
-)
-@click.option(
-    "--stdin", "from_stdin", is_flag=True, help="Read the numbers of blocks from standard input; stop when it ends."
-)
+@option("--describe", "Describe this machine to the controller, and exit.", is_flag=True)
+@option("--block blocks", "Run this block; repeatable.", click.IntRange(1), "N", multiple=True)
+@option("--stdin from_stdin", "Read the numbers of blocks from standard input; stop when it ends.", is_flag=True)
 @offline_option
 def command(directory: Path, describe: bool, blocks: tuple[int, ...], from_stdin: bool, offline: bool) -> None:
     """Run blocks of a fleet's run on this machine. `kduel run --fleet` starts it; it is not meant to be called by hand.
