@@ -1,7 +1,5 @@
 """boot-instructions: how many instructions a kernel takes from its entry to its first process (machine icount)."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.reading import check_positive, find_whole, split_lines

@@ -1,7 +1,5 @@
 """boot-timeline: how long each stage of the trial's own boot took, by the host's clock."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw

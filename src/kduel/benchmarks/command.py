@@ -1,7 +1,5 @@
 """A benchmark of the user's own, given in the study: a command, and a regular expression for each metric."""
 
-from __future__ import annotations
-
 import hashlib
 import operator
 import re

@@ -1,7 +1,5 @@
 """compile-tree: how long a compiler takes for a fixed tree of small C files."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, Raw, Service

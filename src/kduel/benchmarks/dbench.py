@@ -1,7 +1,5 @@
 """dbench: throughput of a file server's load, on its file system (dbench) or on its network side (tbench)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, Raw, Service

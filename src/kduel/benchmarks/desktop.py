@@ -1,7 +1,5 @@
 """desktop: one interactive task with a frame to finish 60 times a second, under CPU load (our kwake)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """fio: one pattern of input and output on the scratch disk."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct, field

@@ -1,7 +1,5 @@
 """git-status: how long git takes to find that nothing has changed in a tree of many files."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw, Service
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count

@@ -1,7 +1,5 @@
 """hackbench, from rt-tests: groups of senders and receivers, with the number of tasks and the size of messages free."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Threads

@@ -1,7 +1,5 @@
 """iperf3: throughput of a TCP transfer over loopback, over a veth pair between two network namespaces, or to a peer."""
 
-from __future__ import annotations
-
 import zlib
 from typing import Annotated, Literal
 

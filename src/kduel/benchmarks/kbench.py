@@ -1,7 +1,5 @@
 """kbench: what single kernel operations cost, under the names that lmbench made common (our own program)."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from statistics import median, stdev

@@ -1,7 +1,5 @@
 """kernel-build: how long one clean build of the contender's kernel takes, on the machine `build`."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw

@@ -1,7 +1,5 @@
 """kernel-size: what the contender's kernel takes in flash and in RAM, on the machine `build`."""
 
-from __future__ import annotations
-
 import re
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw

@@ -1,7 +1,5 @@
 """kload: N processes with the same fixed work under one policy; what the kernel accounts for them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs

@@ -1,7 +1,5 @@
 """lines: how many cache lines and pages of the kernel an operation touches, each once (our kbench and counting plug-in)."""
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Annotated
 

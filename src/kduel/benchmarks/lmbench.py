@@ -4,8 +4,6 @@ lmbench's licence lets nobody publish figures of a changed copy as lmbench's: ou
 figures; runs of one are never to be compared with runs of the other.
 """
 
-from __future__ import annotations
-
 import re
 from statistics import mean
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """mariadb: transactions a second and their latency of MariaDB, by sysbench over a local socket or from a peer."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

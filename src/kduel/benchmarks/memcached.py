@@ -1,7 +1,5 @@
 """memcached: requests a second and their latency of an in-memory cache, over loopback or from a peer (memcaslap)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """memory: what a kernel takes of the RAM, and how much of it a program can have in the end."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """memory-pressure: what reclaim does for a program that has more memory than its control group may use (our kpress)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

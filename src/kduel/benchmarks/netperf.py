@@ -1,7 +1,5 @@
 """netperf: transactions a second of one request and one response at a time, over loopback or to a peer."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service

@@ -1,7 +1,5 @@
 """nginx: requests a second and their latency of a web server, by ab over loopback or on a peer."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

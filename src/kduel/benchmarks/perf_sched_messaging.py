@@ -1,7 +1,5 @@
 """perf bench sched messaging: groups of senders and receivers, every sender writing to every receiver."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Threads

@@ -1,7 +1,5 @@
 """perf bench sched pipe: two tasks wake each other through a pipe, over and over."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count

@@ -1,7 +1,5 @@
 """pgbench: transactions a second and their latency of PostgreSQL over a local socket."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """power: energy of the processor by its own counters (RAPL through powercap), idle and under load, and per unit of work."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """redis: requests a second and their latency of an in-memory server over loopback TCP (redis-benchmark)."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """request: instructions of one request of an application, by kernel and user code (our krequest; machine icount)."""
 
-from __future__ import annotations
-
 import re
 from statistics import fmean, median
 from typing import Annotated, Literal

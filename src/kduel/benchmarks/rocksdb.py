@@ -1,7 +1,5 @@
 """rocksdb: operations a second and their latency of an embedded key-value store (db_bench)."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """schbench: message threads wake worker threads that do a request's work; how late they start, how long it takes."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number, Seconds, Threads

@@ -1,7 +1,5 @@
 """sqlite: statements or commits a second of SQLite, in memory or on disk with fsync (the sqlite3 shell)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, Raw

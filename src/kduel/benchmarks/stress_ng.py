@@ -1,7 +1,5 @@
 """stress-ng: one kind of kernel work at a time, in bogus operations a second."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw

@@ -1,7 +1,5 @@
 """sysbench cpu: verify primes by trial division, in user space alone."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.metrics import with_aspect

@@ -1,7 +1,5 @@
 """sysbench fileio: read and write files on the scratch disk, with fsync as it comes."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

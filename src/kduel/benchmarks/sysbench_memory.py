@@ -1,7 +1,5 @@
 """sysbench memory: read or write memory block by block."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.benchmarks import Benchmark, Parameters, Raw

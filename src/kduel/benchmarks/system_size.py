@@ -1,7 +1,5 @@
 """system-size: how many modules are loaded, and how large the initial RAM disk is."""
 
-from __future__ import annotations
-
 from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support.reading import check_positive, find_whole
 from kduel.core.experiment import Metric

@@ -1,7 +1,5 @@
 """systemd-analyze: how long the boot took, by stage, or a user's session, as systemd reports it."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """tasks: a workload given as data, as rt-app has it: tasks that repeat steps such as period, run, wait, wake and lock (our ktasks)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """turbostat: clock, busy share, temperature and power of the processor while sysbench works, by the processor's own counters."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

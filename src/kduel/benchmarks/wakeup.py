@@ -1,7 +1,5 @@
 """wakeup: how long tasks wait to run after they were woken, at a fixed rate of requests or one after the other (our kwake)."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 from typing import Annotated

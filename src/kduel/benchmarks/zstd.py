@@ -1,7 +1,5 @@
 """zstd: compression of a fixed text in memory, for which kernels hardly matter."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The command line. Every command is a module of this package, imported only when it is used."""
 
-from __future__ import annotations
-
 import codecs
 import importlib
 import os

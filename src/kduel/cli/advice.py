@@ -1,7 +1,5 @@
 """Advice in the form in which the user writes: what a study file has as TOML, in the words of a command line."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Search of `kduel bisect` by exact counts: of instructions, or of the lines that two CPUs share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

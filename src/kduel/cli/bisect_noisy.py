@@ -1,7 +1,5 @@
 """Search of `kduel bisect` by measurements that vary: of a command, or of a benchmark in fresh boots."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The options of each way to search of `kduel bisect`: one that would be ignored is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

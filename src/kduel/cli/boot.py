@@ -1,7 +1,5 @@
 """`kduel report --boot`: where the time of a run's boots went."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

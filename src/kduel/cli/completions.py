@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG001 - click passes context and parameter to every completer.
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

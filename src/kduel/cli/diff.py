@@ -1,7 +1,5 @@
 """`kduel diff`: compares runs made at different times, and lists what else changed between them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import get_args
 

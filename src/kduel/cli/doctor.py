@@ -1,7 +1,5 @@
 """`kduel doctor`: conditions of a host that bias or prevent measurement, each with its remedy."""
 
-from __future__ import annotations
-
 import click
 
 from kduel.cli.options import Word, format_option

@@ -1,7 +1,5 @@
 """`kduel explain`: which kernel functions an exact difference comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial

@@ -1,7 +1,5 @@
 """A kernel test robot's report as a study that asks the same question here, and the claim that a run of it tests."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

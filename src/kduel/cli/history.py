@@ -1,7 +1,5 @@
 """`kduel query --history`: all runs of a machine over time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`kduel query --update`: an SQLite index of many runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`kduel init`: a commented study file to start from, and the schema for editors."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from importlib import resources

@@ -1,7 +1,5 @@
 """`kduel local`: what a study needs that reboots the very machine KDuel runs on; installed and removed by the user."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

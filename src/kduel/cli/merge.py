@@ -1,7 +1,5 @@
 """`kduel merge`: runs of one experiment as one, with one verdict."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Output of a command's result: to standard output, a file or a plot. Files appear whole."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """Check of what a command is to write, before it begins: nothing that it reads is replaced, and no run is changed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

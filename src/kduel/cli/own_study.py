@@ -1,7 +1,5 @@
 """`--command` and `--benchmark` of `kduel run`: a study of what the command line names, in place of a suite."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path

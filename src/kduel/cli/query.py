@@ -1,7 +1,5 @@
 """`kduel query`: questions to the index of many runs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

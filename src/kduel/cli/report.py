@@ -1,7 +1,5 @@
 """`kduel report`: a run, judged again from its raw files, in the requested format."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`kduel resume`: continues an interrupted run from its directory."""
 
-from __future__ import annotations
-
 import contextlib
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`kduel run`: from two names, or a study file, to a verdict and a report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

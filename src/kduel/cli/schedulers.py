@@ -1,7 +1,5 @@
 """`kduel schedulers`: what there is, and building it."""
 
-from __future__ import annotations
-
 import os
 
 import click

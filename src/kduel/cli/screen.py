@@ -7,8 +7,6 @@ no terminal wraps them. What a terminal itself moves into its scrollback in that
 lines, where nothing else is above them (seen with tmux 3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderResult

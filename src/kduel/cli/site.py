@@ -1,7 +1,5 @@
 """`kduel site`: static pages about many runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

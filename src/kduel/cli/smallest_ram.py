@@ -1,7 +1,5 @@
 """`kduel sizes --smallest-ram`: how little RAM a kernel boots in."""
 
-from __future__ import annotations
-
 import click
 
 from kduel.cli.options import contender_arguments, format_option, offline_option, option, plugin_option, quiet_option

@@ -1,7 +1,5 @@
 """`kduel bisect --step` as a command for `git bisect run`, to which a status from 1 to 127 is a verdict on the commit."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Operating-system errors that no module expected, reported with the file concerned."""
 
-from __future__ import annotations
-
 import errno
 
 from kduel.core.errors import HostError, InputError, KduelError, unusable_path

@@ -1,7 +1,5 @@
 """`kduel bundle --unpack`: put what `kduel bundle` wrote into the cache."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Suggestions for a command that KDuel does not have."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches

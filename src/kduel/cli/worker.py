@@ -1,7 +1,5 @@
 """`kduel worker`: carries out blocks on a member of a fleet. The controller starts it."""
 
-from __future__ import annotations
-
 import os
 import queue
 import signal

@@ -1,7 +1,5 @@
 """Two profiles of one operation, function by function. Every count is an integer, and the differences add up."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct, field, structs

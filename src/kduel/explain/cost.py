@@ -4,8 +4,6 @@ Cache lines are counted by the plug-in, as the guest touches them; the other cla
 (AT&T syntax, as QEMU's disassembler writes it).
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ of them does is visible too. Red: the contender takes more there; blue: fewer; a
 reaches it. No script: the figures are in each box's title.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
 

@@ -1,7 +1,5 @@
 """Lines of figures with a text behind them, fitted to a width: the tables of functions."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 

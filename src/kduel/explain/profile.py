@@ -14,8 +14,6 @@ The file's lines (see programs/plugin/counter.c):
     end
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

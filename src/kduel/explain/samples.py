@@ -9,8 +9,6 @@ A sample is one block of lines, the innermost function first:
 Process id, period, event, then addresses. Functions are named by the kernel's own symbols of the same boot.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """An explanation as plain text, for a terminal or a mail."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

@@ -3,8 +3,6 @@
 It is the view of QEMU's plug-in `turns` of the kernel's switches between tasks: nothing is traced in the guest.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape

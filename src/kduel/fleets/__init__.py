@@ -4,8 +4,6 @@ A module here, or one behind an entry point of the group `kduel.fleets`, offers 
 has no access to orders and verdicts: it acquires a machine, runs `kduel worker` on it, reports whether that is still
 running, and releases the machine."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

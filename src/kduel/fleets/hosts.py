@@ -4,8 +4,6 @@ With machine `ssh` each of them is measured itself: it is driven, and rebooted, 
 runs on each, which needs KDuel there, and guests run on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar

@@ -3,8 +3,6 @@
 The workers run here and drive the boards through labgrid (kduel.machines.labgrid); the study's machine is `board`.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,8 +1,6 @@
 """Several workers on this machine: for machines that are not timed on it (icount, whose counts are exact), and for SSH
 machines or boards that are driven from here."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ interpreter is named that has KDuel where this one's path does not exist there. 
 failed: the same blocks, under the same trial ids, on the same node; trials that are there are not run again.
 """
 
-from __future__ import annotations
-
 import getpass
 import re
 import shlex

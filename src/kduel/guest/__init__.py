@@ -1,7 +1,5 @@
 """Parts that run in a guest: its root, its initramfs, its script, and how its results are sent to the host."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.resources import files
 

@@ -1,7 +1,5 @@
 """Boots in threads of their own, which end when what waits for them is interrupted."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A static busybox for the architecture of a board: all that a guest whose root is its initial RAM disk runs on."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

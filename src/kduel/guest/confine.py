@@ -5,8 +5,6 @@ scheduling; where KDuel is root, it runs as a user of its own, another one for e
 writes it inherits as open files, so that no directory of the host need be open to that user.
 """
 
-from __future__ import annotations
-
 import contextlib
 import grp
 import os

@@ -1,7 +1,5 @@
 """The console log: what a guest prints, each line with the host's time of its first byte, bounded in size."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Archives in the format that the kernel unpacks as an initramfs: cpio, newc."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """Diagnosis of a boot whose results are missing or not to be trusted: a name, and the console's lines that show it."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Collection, Sequence

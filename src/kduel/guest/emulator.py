@@ -1,7 +1,5 @@
 """QEMU itself: its version, and its faults that look like the guest kernel's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -12,8 +12,6 @@ Nothing in it is trusted. It goes into a file as it comes, bounded, and is never
 checked before any of it is unpacked, and only plain files and directories below the target are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The content of a trial's raw environment files, as one dictionary for the lint, the gates and the report."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import re

@@ -1,8 +1,6 @@
 """The gate that every trial passes: was it the machine that was planned? It has no access to names or measured
 values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Record of a real machine during a step, from inside: read from the running totals that its script left (record.sh)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ The guest marks on its console when a step begins and ends. Scheduling times are
 Documentation/scheduler/sched-stats.rst); what the whole host reports is read by kduel.guest.hosttotals.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

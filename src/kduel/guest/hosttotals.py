@@ -5,8 +5,6 @@ The same texts come from the host under a guest (kduel.guest.hostrecord) and fro
 Documentation/filesystems/proc.rst; thermal_throttle is in Documentation/ABI/testing/sysfs-devices-system-cpu.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterable

@@ -1,7 +1,5 @@
 """The initial RAM disk: per kernel a cached archive with the modules that the guest needs, per trial its script."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Iterable, Sequence

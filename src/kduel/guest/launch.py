@@ -1,7 +1,5 @@
 """Running a virtual machine once: its console and results are read as they come, and it never outlives us."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io

@@ -3,8 +3,6 @@
 The trial's machine has a peer, which is the same for all contenders. They begin and end together.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import socket

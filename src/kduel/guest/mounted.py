@@ -1,8 +1,6 @@
 """Roots that a kernel mounts by itself, where a board takes no initial RAM disk: its very content, as a directory that
 a server of files offers, or as a disk."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from pathlib import Path

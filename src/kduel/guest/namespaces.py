@@ -1,7 +1,5 @@
 """Checks whether this user can make a Debian root: mmdebstrap needs root, or a user namespace with a range of IDs."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

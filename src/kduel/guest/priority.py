@@ -10,8 +10,6 @@ Real-time policies are left out: a vCPU that spins would take a CPU from the hos
 ends with QEMU; an empty control group is removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

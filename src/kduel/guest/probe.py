@@ -1,7 +1,5 @@
 """Probe whether KVM works: only a guest that boots proves it, for /dev/kvm may answer everything and run nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from pathlib import Path

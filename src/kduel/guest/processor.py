@@ -1,7 +1,5 @@
 """The processor of the deterministic machine, and what depends on QEMU's version: one that all QEMUs from 7.2 on emulate alike."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """Comparison of a trial's repetitions: what is compared, and which of three stands alone."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Packed as squashfs: its bytes can be reproduced, every Debian kernel from 5.10 o
 of ext4's space.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

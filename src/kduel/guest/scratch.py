@@ -1,7 +1,5 @@
 """The scratch disk: a fresh ext4 file system for each trial, the same bytes each time, formatted once."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -10,8 +10,6 @@ It is kept with the trial and runs by hand on any Linux: `sh guest.sh OUT`. What
     host/01-LABEL.begin|end      on a real machine: its running totals, read by kduel.guest.hostinside
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import shlex

@@ -4,8 +4,6 @@ Two kinds: what ends a boot or keeps it from going on (SIGNS), and reports after
 kernel reports about a program's fault (`traps: prog[123] general protection fault ip:...`, `segfault at`) is neither.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """A kernel that printed nothing, booted once more by its own image, with its early console: what it says then."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec import structs

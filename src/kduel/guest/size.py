@@ -1,7 +1,5 @@
 """Sizes of a guest's memory and disks, as settings of machines have them."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@
 caches of four cores, which are two hardware threads each: 32 CPUs. What is left out is 1.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -3,8 +3,6 @@
 Only what honest guests send is known: plain files and directories.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import BinaryIO

@@ -1,7 +1,5 @@
 """The virtual machine, in one place: from a description to QEMU's arguments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Self
 

@@ -1,7 +1,5 @@
 """The outputs of a virtual machine that runs, and how it ends."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

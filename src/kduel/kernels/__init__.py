@@ -3,8 +3,6 @@
 A module here, or one behind an entry point of the group `kduel.kernels`, offers `PLUGIN`, a `KernelSource`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Arch Linux's kernels: `arch:PACKAGE[-VERSION]`. Its packages are signed, its lists are not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A kernel from Debian packages that lie around as files, as `make bindeb-pkg` and distributors make them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

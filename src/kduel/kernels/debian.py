@@ -1,7 +1,5 @@
 """Debian's own kernels: `debian:VERSION[-FLAVOUR][-ARCHITECTURE]`, the newest that the archive has for it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence

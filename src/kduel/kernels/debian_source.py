@@ -1,7 +1,5 @@
 """A kernel built from Debian's source packages: `debian-source:6.1[,arch=...][,config=...]`."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

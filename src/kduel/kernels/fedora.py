@@ -1,7 +1,5 @@
 """Fedora's kernels: `fedora:RELEASE[-VERSION]`. Its packages are signed, its lists are not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

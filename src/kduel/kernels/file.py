@@ -1,7 +1,5 @@
 """A kernel image that lies around as a file: a vmlinuz, a bzImage, an Image."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """A kernel built from a commit of a git tree: `git:DIR#REF[,arch=...][,config=...]`."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path

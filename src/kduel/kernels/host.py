@@ -1,7 +1,5 @@
 """The kernel that this host runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

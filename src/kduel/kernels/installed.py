@@ -1,7 +1,5 @@
 """A kernel that is installed on the machine that is measured: nothing of it comes here."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

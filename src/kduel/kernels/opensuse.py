@@ -1,7 +1,5 @@
 """openSUSE's kernels: `opensuse:RELEASE[-VERSION]`. Its lists are signed, and its packages, too."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A kernel from RPM packages that lie around as files, as `make binrpm-pkg` and distributors make them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

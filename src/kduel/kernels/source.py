@@ -1,7 +1,5 @@
 """A kernel built from an archive of its source: `source:FILE.tar.xz[,arch=...][,config=...]`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kduel.core.cache import Cache

@@ -1,7 +1,5 @@
 """A kernel tree that was built: `tree:DIR`, the source directory or the one given as O=."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

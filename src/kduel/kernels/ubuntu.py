@@ -1,7 +1,5 @@
 """Ubuntu's kernels: `ubuntu:RELEASE[-VERSION]`. Its lists are signed, and name the packages' SHA-256."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 A module here, or one behind an entry point of the group `kduel.machines`, offers `PLUGIN`, a `MachineKind`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ A board is described by a file: see kduel.machines.boards. EmulatorSettings ones
 content where the kernel mounts it itself: on a disk, or over NFS.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The machine `build`: nothing boots. A trial is one clean build of the contender's kernel on this host."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

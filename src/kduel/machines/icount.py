@@ -7,8 +7,6 @@ need packages. Nothing in the guest waits for the host: devices answer in the in
 without ioeventfd), so a busy host makes a trial longer and changes nothing in it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """The machine `local`: the one that KDuel runs on. Without reboots for schedulers and sysctls; with them by a resume unit."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import time

@@ -1,7 +1,5 @@
 """The machine `slurm-node`: a node of a Slurm cluster, which Slurm itself reboots into the kernel of each trial."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
 

@@ -1,7 +1,5 @@
 """The machine `ssh`: a real one, reached by SSH, with the kernels installed; each trial in a boot of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, Unpack
 

@@ -1,7 +1,5 @@
 """The trials of a run that are there, the boots that are not, and the contenders that cannot be measured."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container
 

@@ -3,8 +3,6 @@
 Only the host's figures and the emulator's known faults decide, never a contender's name or a measured value.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter, deque

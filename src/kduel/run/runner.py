@@ -1,7 +1,5 @@
 """A run on one machine: its trials carried out in the order of the plan, until they are decided."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kduel.core.progress import Progress

@@ -4,8 +4,6 @@ A boot of one trial runs that trial's script. A boot that several contenders sha
 after the other, each into a directory of its own; or all, which take turns of a step or slice (guest/shared.sh).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

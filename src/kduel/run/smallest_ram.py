@@ -1,7 +1,5 @@
 """The smallest RAM that a kernel boots in, by bisection: each look is a boot."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec import Struct, structs

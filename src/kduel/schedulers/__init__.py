@@ -6,8 +6,6 @@ make_setup(contender, contenders, cache=cache)     shell for the guest script, f
 SchedulerSetup.check(trial)                        None, or why the trial is void
 """
 
-from __future__ import annotations
-
 from kduel.schedulers.check import sysctls_seen
 from kduel.schedulers.policy import Policy, parse_policy
 from kduel.schedulers.snippets import SchedulerSetup, make_setup

@@ -1,7 +1,5 @@
 """Getting a scheduler: built once from its crate and cached, or taken from PATH."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -4,8 +4,6 @@ NAME             a shell script that starts bin/NAME by the dynamic linker and l
 bin/NAME  lib/*  about.json
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

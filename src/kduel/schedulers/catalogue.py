@@ -1,7 +1,5 @@
 """The sched_ext schedulers that `kduel schedulers build` knows: name, pinned version, what each is for."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from kduel.core.errors import InputError

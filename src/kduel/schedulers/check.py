@@ -1,7 +1,5 @@
 """Checks from the output of its gates that a trial ran under its scheduler, policy and knobs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

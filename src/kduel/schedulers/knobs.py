@@ -5,8 +5,6 @@ A key is a sysctl (`kernel.sched_autogroup_enabled`), a path below /sys (`/sys/k
 words such as "NO_RUN_TO_PARITY NEXT_BUDDY". Where the kernel prints all choices, the one in brackets is the value.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

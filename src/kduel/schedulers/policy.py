@@ -4,8 +4,6 @@ What the kernel would refuse is refused here, before the first boot, as far as i
 launcher `kpolicy` finds out when it reads the policy back. Rules: sched(7), kernel/sched/syscalls.c and deadline.c.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

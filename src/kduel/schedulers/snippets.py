@@ -1,7 +1,5 @@
 """Parts that a contender's scheduler, policy and knobs add to the guest script, and to what the guest needs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Checks before the first boot: whether a kernel and a machine can give a contender its scheduler."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The contenders of a study: read from their tables, checked, named."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

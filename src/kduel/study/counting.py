@@ -1,7 +1,5 @@
 """Requirements of exact counting on a study: operations that are counted once, and steps that a machine cannot count."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

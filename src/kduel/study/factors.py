@@ -1,7 +1,5 @@
 """Factors: what a study varies, level by level, and the cells that follow: contenders, and steps within a trial."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

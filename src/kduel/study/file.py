@@ -1,7 +1,5 @@
 """The study file: its tables as written in TOML, read and checked by types, and the built-in suites."""
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The exact part of a run: the same kernels, counted on one CPU before the rest."""
 
-from __future__ import annotations
-
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.study.contenders import tables_of

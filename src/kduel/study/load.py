@@ -1,7 +1,5 @@
 """Studies: what is compared, where, with what, how often. Read from TOML, checked by types, expanded to steps."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The plan: randomised complete blocks from a stored seed, written before the first trial and never changed."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """Steps of a trial from the [[benchmark]] tables: matrices and factors expanded, labels unique."""
 
-from __future__ import annotations
-
 import itertools
 import typing
 from collections.abc import Sequence

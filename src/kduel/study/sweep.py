@@ -1,7 +1,5 @@
 """`--sweep NAME=V1,V2,...`: factors of the command line, checked and refused in the words that name them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ memory: 2612K" (5.x and later). What the kernel's own time in front of a line is
 `[    0.5][    T1]`, does not matter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Programs that a step's script runs and that a real machine must have: checked there before the first trial."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 Python's own engine takes time that is exponential in the text for some expressions, and a received run brings both.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Background loads that a step may run under, selected by name: part of the trial, and recorded in it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from kduel.core.experiment import Step

@@ -11,8 +11,6 @@ Forms of the boot message that are known, oldest first:
     Memory: 4015304K/4193784K available (6174K kernel code, 711K rwdata, 1680K rodata, 904K init, ...)    3.11 and later
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

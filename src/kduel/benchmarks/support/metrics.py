@@ -1,7 +1,5 @@
 """Metrics that have something in common."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from kduel.core.experiment import Aspect, Metric, Statistic

@@ -1,7 +1,5 @@
 """The operations of kbench: what each does, by subsystem, and what it needs."""
 
-from __future__ import annotations
-
 ABOUT = {
     "empty": "nothing: what measuring costs",
     "null-call": "getppid",

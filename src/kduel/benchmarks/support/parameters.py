@@ -1,7 +1,5 @@
 """Types and labels that the benchmarks' parameters share: bounded types, and the label that distinguishes them."""
 
-from __future__ import annotations
-
 import re
 from string import Formatter
 from typing import Annotated, Any

@@ -12,8 +12,6 @@ The rules that all parsers share:
 What a metric may be at all is its own `least` and `most`: `kduel.benchmarks.check_values` sees to that.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Room that a benchmark takes of its machine: one that is too small is refused before it boots."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 

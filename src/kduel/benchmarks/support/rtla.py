@@ -1,7 +1,5 @@
 """Histograms as rtla prints them: a column for each CPU, or two, and below them what is beyond, count, least, mean and largest."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -4,8 +4,6 @@ The columns of /proc/schedstat differ between versions, so a counter is never a 
 here is refused by name. Source: the kernel's Documentation/scheduler/sched-stats.rst.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Services: servers, or data, that several steps of a trial share."""
 
-from __future__ import annotations
-
 import shlex
 import zlib
 from collections.abc import Sequence

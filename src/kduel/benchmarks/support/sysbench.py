@@ -4,8 +4,6 @@ sysbench divides its rates by the time until it *prints* the report, not by the 
 the thread that prints waits, for seconds at times, and the printed rate is too low. So rates are computed from what was done in the total
 time; `delay` checks what was printed."""
 
-from __future__ import annotations
-
 from kduel.benchmarks.support.output import ParseError
 from kduel.benchmarks.support.reading import (
     check_agreement,

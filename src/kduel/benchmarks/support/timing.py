@@ -1,7 +1,5 @@
 """Commands whose only figure is how long they take."""
 
-from __future__ import annotations
-
 from kduel.benchmarks.support.reading import check_positive, find_whole
 
 

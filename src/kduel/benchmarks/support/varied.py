@@ -1,7 +1,5 @@
 """Timed workloads under conditions that must not matter (our kvary): the same program several times in one trial of an exact machine."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from statistics import median

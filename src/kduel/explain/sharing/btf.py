@@ -3,8 +3,6 @@
 Documentation/bpf/btf.rst describes the format. The guest's memory holds it, from `__start_BTF` on.
 """
 
-from __future__ import annotations
-
 import struct
 from functools import cached_property
 

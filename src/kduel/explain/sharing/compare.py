@@ -1,7 +1,5 @@
 """The lines that two CPUs share in an operation, by name, in one kernel and in two."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set

@@ -1,7 +1,5 @@
 """Names of shared lines: `mm_struct.mmap_lock.count`, a variable, a per-CPU variable, a page's record. Never a guess."""
 
-from __future__ import annotations
-
 from kduel.explain.sharing.memory import IMAGE, MEMORY_MAP, MEMORY_MAP_END, MODULES_END, PAGE, Memory, NamelessError
 
 LINE = 64

@@ -1,7 +1,5 @@
 """Shared lines as text and as a picture: a row a line, with who takes it from whom."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape

@@ -1,7 +1,5 @@
 """The lines that an operation touches in several kernels, by object and field."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 

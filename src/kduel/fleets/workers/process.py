@@ -3,8 +3,6 @@
 The open input ends with this process, however it dies: the worker then reads the end of its input and stops.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A worker on another machine, through the system's own ssh: the run's documents go there, trials come back."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

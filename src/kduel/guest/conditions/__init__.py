@@ -1,7 +1,5 @@
 """Conditions of a real machine: captured with every trial, held within limits, set where requested and restored."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from functools import cache

@@ -6,8 +6,6 @@ them again and compares); Zig is needed for other architectures, and after a cha
 the guest's distribution: a program needs the kernel and nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 import os

@@ -1,7 +1,5 @@
 """Reads apt's output: which suites it took, which it refused and why."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ What the suites offer of the kernel team's packages is kept as one small index i
 query needs no apt. Signatures and hashes are checked by apt.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import re

@@ -1,7 +1,5 @@
 """Address of Debian's archive: from the environment, the host's own apt sources, or what the system ships."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

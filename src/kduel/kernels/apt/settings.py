@@ -1,7 +1,5 @@
 """Settings and sources of our own for apt, in a directory of the cache."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Unpacks from Debian packages what a kernel needs: image, config and modules; nothing else is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Debian's version numbers, compared as its policy manual (5.6.12) says."""
 
-from __future__ import annotations
-
 import re
 
 Number = tuple[int, str]

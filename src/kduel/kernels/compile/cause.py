@@ -1,7 +1,5 @@
 """Cause of a failed build: the decisive lines of its log, and what to do where that is known."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct

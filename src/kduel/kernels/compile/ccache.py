@@ -1,7 +1,5 @@
 """ccache across trees: its key holds the paths of the compiler's command, so that these must not name the tree."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Base of the sources whose kernels are built here: a tree, a recipe, one build, kept in the cache."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

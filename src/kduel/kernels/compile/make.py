@@ -1,7 +1,5 @@
 """Running make on a kernel tree: always out of tree, always with the same environment, with a log."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

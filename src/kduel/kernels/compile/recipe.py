@@ -3,8 +3,6 @@
 debian-source:6.1,arch=arm64,config=tinyconfig+guest+EXT4_FS=y
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import re

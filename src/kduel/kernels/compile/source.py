@@ -1,7 +1,5 @@
 """Kernel trees, unpacked in the cache, where nothing changes them: builds go elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Compilers by architecture, and what of them this host lacks."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

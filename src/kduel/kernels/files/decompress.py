@@ -1,7 +1,5 @@
 """Packages and lists unpacked, as streams that end at a bound: a small file can stand for any number of bytes."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

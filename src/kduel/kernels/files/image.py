@@ -4,8 +4,6 @@ Sources: Documentation/arch/x86/boot.rst, arm64/booting.rst, riscv/boot-image-he
 drivers/firmware/efi/libstub/zboot-header.S.
 """
 
-from __future__ import annotations
-
 import bz2
 import lzma
 import mmap

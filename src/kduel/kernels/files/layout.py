@@ -1,7 +1,5 @@
 """The files of a distribution's packages that a kernel consists of, and where they go: image, config and modules."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

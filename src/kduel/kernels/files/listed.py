@@ -1,7 +1,5 @@
 """Facts that a list of packages gives about one, checked before anything is named or fetched by them."""
 
-from __future__ import annotations
-
 import re
 
 from kduel.core.errors import HostError

@@ -1,8 +1,6 @@
 """Module files that a guest needs, in the order of loading: from each module's own .modinfo, as Debian's packages
 ship no modules.dep. What `modprobe` does with softdeps and crypto aliases is done here too."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import lzma

@@ -1,7 +1,5 @@
 """Kernels as cache entries: a directory with the image, what belongs to it, and a kernel.json that says what it is."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

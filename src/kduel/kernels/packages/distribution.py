@@ -3,8 +3,6 @@
 Nothing of the host's package manager is used, so any host can get the kernels of any distribution.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Files of a mirror, by HTTP or from a directory, kept only with the digest that they should have."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import time

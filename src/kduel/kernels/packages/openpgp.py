@@ -1,7 +1,5 @@
 """OpenPGP signatures, checked by gpgv against keyrings that are files."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

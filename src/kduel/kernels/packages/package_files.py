@@ -1,7 +1,5 @@
 """A kernel from packages that lie around as files: what .deb and .rpm have in common."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import abstractmethod
 from collections.abc import Sequence

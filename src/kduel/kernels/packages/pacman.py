@@ -1,7 +1,5 @@
 """Packages of pacman: compressed tar archives."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """RPM repositories: repodata/repomd.xml, which may be signed, and the list of packages that it names with its SHA-256."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree

@@ -4,8 +4,6 @@ The format: rpm's documentation, docs/manual/format_v4.md: a lead of 96 bytes, t
 header, which is what is signed and holds the payload's SHA-256, and the payload, a compressed cpio archive.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import struct

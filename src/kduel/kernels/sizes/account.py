@@ -1,7 +1,5 @@
 """Location of a kernel's bytes, by subsystem, symbol and option; every byte that size(1) counts appears once."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Two kernels' sizes side by side, as text and as a document."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ELF files as far as sizes go: sections and symbols, 32 and 64 bit, either byte order."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """Files of a build that are kept for its sizes: vmlinux with its symbols, and which object each symbol came from."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil

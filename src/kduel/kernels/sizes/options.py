@@ -1,7 +1,5 @@
 """Configuration option that brings each object, as the tree's Makefiles say it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

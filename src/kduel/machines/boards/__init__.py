@@ -22,8 +22,6 @@ results = "virtio"             the way home: a port of virtio-serial, or the dev
 extra = []                     further arguments; with root = "disk", @ROOT@ stands for the disk's file
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A board as its description has it, emulated or in a lab: what every boot brings along and must report."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import platform

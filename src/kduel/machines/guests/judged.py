@@ -1,7 +1,5 @@
 """A machine whose trials boot a guest of KDuel's own: its settings, and how a boot's results are judged."""
 
-from __future__ import annotations
-
 import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

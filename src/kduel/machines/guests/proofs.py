@@ -1,7 +1,5 @@
 """Trials of a deterministic machine, proved by repetition: a second boot must leave the same files, bit for bit."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path

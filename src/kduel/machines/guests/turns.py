@@ -4,8 +4,6 @@ An idle CPU polls, so that all CPUs execute all the time, in turns of so many in
 instruction in N nanoseconds of the guest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

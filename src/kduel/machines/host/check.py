@@ -1,7 +1,5 @@
 """A condition of a host as it is told, and the reading of the files that tell it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Conditions of a host that prevent or disturb measuring. Reads /proc and /sys (below `root`, for tests); changes nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Conditions of processors, clocks and power that disturb measuring."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The processors of this host: their model, and which of them guests are pinned to."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

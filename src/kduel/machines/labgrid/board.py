@@ -5,8 +5,6 @@ A trial puts the kernel and its root where the boot loader finds them, switches 
 labgrid is imported only here and there; it is no requirement of KDuel's.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Ways to get a kernel into a real board: by commands to its boot loader, or by fastboot."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One command on another machine, by the system's own ssh client; it never prompts, and every wait is bounded."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

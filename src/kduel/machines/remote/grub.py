@@ -1,7 +1,5 @@
 """GRUB's menu as the machine has it: which entry boots a kernel, and whether a choice holds for one boot only."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

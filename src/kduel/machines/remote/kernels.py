@@ -3,8 +3,6 @@
 What is brought is noted there first, in NOTED, so that it can be taken away whatever happens in between.
 """
 
-from __future__ import annotations
-
 import io
 import shlex
 import tarfile

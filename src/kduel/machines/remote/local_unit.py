@@ -4,8 +4,6 @@ The user installs it knowingly (`kduel local install RUN`) and removes it with o
 which also puts back whatever a trial left behind.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

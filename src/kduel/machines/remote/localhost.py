@@ -1,7 +1,5 @@
 """The machine that KDuel itself runs on, used as if it were a remote one: the same scripts, by a shell of our own."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, last_line

@@ -1,7 +1,5 @@
 """Things that a run puts onto a real machine and takes away again: kernels that were brought, boot entries of its own."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol

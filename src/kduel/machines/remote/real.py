@@ -1,7 +1,5 @@
 """Real machines: they are examined, receive what a run needs, and are restored afterwards."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,5 @@
 """A question to another machine that must be answered for the run to begin."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

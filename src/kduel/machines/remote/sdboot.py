@@ -1,7 +1,5 @@
 """systemd-boot's entries (loader/entries/*.conf): which one boots a kernel; a choice by set-oneshot holds once by design."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """Settings of machines that exist: what their [machine] tables have in common, and those of the kind ssh."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

@@ -1,8 +1,6 @@
 """A machine's /proc and /sys, as far as they show conditions that bias measurements, copied here as a small tree of
 files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """One trial on a real machine, step by step: reboot, verify, run the script apart from the connection, bring its files home."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Slurm's own programs: partitions, nodes and jobs. Nothing but Slurm's command line is used."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Setup that Slurm needs to reboot nodes into kernels, and what is missing of it. docs/fleets.md explains each."""
 
-from __future__ import annotations
-
 import re
 
 from kduel.core.errors import HostError

@@ -4,8 +4,6 @@ The job's batch script waits for the trial's script, which comes by srun, and ru
 with the step.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

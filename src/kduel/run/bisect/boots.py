@@ -1,7 +1,5 @@
 """Measuring a commit of a kernel tree: built, booted on a machine, one benchmark run in that boot."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Building a commit of a kernel tree, or finding that it does not build."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Measuring a commit with a command of the user's, run in a checkout of that commit."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

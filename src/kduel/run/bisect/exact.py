@@ -1,7 +1,5 @@
 """Exact costs: each commit is built, booted and counted once, and `git bisect` chooses the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The outcome of a search by exact counts as text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import wrap
 

@@ -1,7 +1,5 @@
 """Git commands, and checkouts in directories of their own, so that the user's tree stays as it is."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

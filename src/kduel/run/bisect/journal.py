@@ -3,8 +3,6 @@
 One line of JSON each, written and synced before the next measurement begins. A last line that is not whole is dropped.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable, Iterator

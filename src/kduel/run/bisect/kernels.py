@@ -1,7 +1,5 @@
 """The kernels of commits, kept in the cache: each is built once, whatever is measured of it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The files that a shell command names: their content determines what it does, too."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

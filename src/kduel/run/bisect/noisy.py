@@ -9,8 +9,6 @@ It is a function of the history, the seed and the values measured: repeated with
 steps, so that a journal of the values is all that a resumed search needs.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

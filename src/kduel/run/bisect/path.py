@@ -4,8 +4,6 @@ A search for one commit says nothing of a second change. Where the ends differ b
 was found, other commits between them changed the cost, too: they are told with the commits between which they lie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

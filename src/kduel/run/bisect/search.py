@@ -1,7 +1,5 @@
 """Driving `git bisect` in a checkout of its own, for costs that are exact."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path

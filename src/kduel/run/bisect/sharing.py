@@ -1,7 +1,5 @@
 """Search for the commit that made an operation share a cache line: the search by exact counts, of the lines that two CPUs share."""
 
-from __future__ import annotations
-
 from kduel.explain.sharing.compare import SharedBy, SharingExplanation, compare_kernels
 from kduel.run.bisect.exact import CommitCounter, CountedCommit, ExactSearch
 from kduel.run.exact.measure import exact_machine

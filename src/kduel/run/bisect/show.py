@@ -1,7 +1,5 @@
 """The outcome of a search under noise as text for a mail (72 columns of ASCII), and as a plot."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The request of a search under noise, its progress, and a measurement."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

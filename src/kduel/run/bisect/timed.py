@@ -1,7 +1,5 @@
 """A whole search under noise: history, journal, what measures a commit, and what is shown of its progress."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

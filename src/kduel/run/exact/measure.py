@@ -3,8 +3,6 @@
 A trial there is determined by its kernel, command line, script and QEMU, so that what was counted once is counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

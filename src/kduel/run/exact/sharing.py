@@ -1,7 +1,5 @@
 """Naming the cache lines that an operation shares: a boot with the details of one region, and the guest's memory at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

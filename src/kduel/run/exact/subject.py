@@ -1,7 +1,5 @@
 """Subjects of an explanation: two arms of a run on the exact machine, or two kernels without a run."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial

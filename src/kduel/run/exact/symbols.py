@@ -1,7 +1,5 @@
 """Names for a kernel that has none in the guest, built without CONFIG_KALLSYMS: from its vmlinux, or a System.map."""
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Explaining the slowest wake-ups of a step on exact CPUs: a boot in which the plug-in keeps each switch between tasks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

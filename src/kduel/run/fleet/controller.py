@@ -5,8 +5,6 @@ member, RUN/fleet/NAME, which is a run directory of its own blocks. Nothing else
 killed goes on from there.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

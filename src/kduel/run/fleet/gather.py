@@ -1,7 +1,5 @@
 """Before the first trial: every member describes its machine and kernels, and what must be the same is compared."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

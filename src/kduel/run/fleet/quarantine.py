@@ -14,8 +14,6 @@ Checked after each complete round, over all of a machine's trials so far:
   taken out for its differences.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

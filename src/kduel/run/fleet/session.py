@@ -1,7 +1,5 @@
 """A study carried out by a fleet: a new run, or one that goes on."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from hashlib import sha256

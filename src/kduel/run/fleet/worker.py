@@ -1,7 +1,5 @@
 """Worker on a member of a fleet: runs the blocks that it is given, by the same code that runs them on one machine."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, chdir

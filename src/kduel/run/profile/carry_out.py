@@ -6,8 +6,6 @@ It has the run's kernels, machine and conditions, and an order drawn from a seed
 and does not affect the run's own trials, verdict and manifests.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Callable

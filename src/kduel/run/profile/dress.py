@@ -1,7 +1,5 @@
 """The script of a profiled trial: perf records around the chosen step, and nowhere else."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 
