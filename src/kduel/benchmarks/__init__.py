@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from kduel.benchmarks.support.load import extra_seconds
 from kduel.benchmarks.support.output import BeyondHistogramError, ParseError, ParserFault, Raw
 from kduel.benchmarks.support.parameters import cut_time, label_of
 from kduel.benchmarks.support.reading import check_positive, find_number
@@ -140,6 +141,10 @@ class Benchmark(ABC, Generic[P]):
     there, and hide what the step left under the same name."""
     duration: ClassVar[float] = 5.0
     """Seconds that its script takes, about, where no parameter `time` says it."""
+    besides: ClassVar[float] = 0.0
+    """Seconds that it takes besides, about."""
+    counts: ClassVar[bool] = False
+    """True if its figures are counts of instructions, which only a machine whose clock counts them can give."""
 
     def label(self, parameters: P) -> str:
         """A short name for this benchmark with these parameters, [a-z0-9.-]+, such as `sysbench-cpu-2t`."""
@@ -150,8 +155,8 @@ class Benchmark(ABC, Generic[P]):
         return self.declared_metrics
 
     def counts_instructions(self, parameters: P) -> bool:
-        """True if its figures are counts of instructions, which only a machine whose clock counts them can give."""
-        return False
+        """True if its figures are `counts` with these parameters."""
+        return self.counts
 
     def files_for(self, parameters: P) -> list[tuple[str, Path]]:
         """Files of this host that the trial needs in its path: name and file. Raises InputError where one is missing."""
@@ -190,8 +195,9 @@ class Benchmark(ABC, Generic[P]):
             cls.parse = _guard_parser(cls.parse)  # type: ignore[method-assign]
 
     def seconds(self, parameters: P) -> float:
-        """About how long the script takes, for the ETA."""
-        return float(getattr(parameters, "time", self.duration))
+        """About how long the script takes, with the load that it runs under, for the ETA."""
+        under = extra_seconds(getattr(parameters, "load", "idle"))
+        return self.besides + float(getattr(parameters, "time", self.duration)) + under
 
     def cut(self, parameters: P, slices: int) -> list[P]:
         """Parameters of each of so many slices, or fewer, together as long as the whole step; `[parameters]` refuses to be cut
@@ -225,8 +231,8 @@ class Benchmark(ABC, Generic[P]):
 
     def needs_peer(self, parameters: P) -> bool:
         """True if its script works with a peer: another machine, at the address $KDUEL_PEER, whose shell runs the standard input
-        of the program `peer`. This machine's address is $KDUEL_ADDRESS."""
-        return False
+        of the program `peer`. This machine's address is $KDUEL_ADDRESS. By default one whose parameter `path` is "link"."""
+        return bool(getattr(parameters, "path", "") == "link")
 
     def room(self, parameters: P) -> Room:
         """Memory and scratch disk that its script takes; most take little."""

@@ -25,9 +25,7 @@ class BootInstructions(Benchmark[Parameters]):
         ),
     )
     duration = 0.1
-
-    def counts_instructions(self, parameters: Parameters) -> bool:
-        return True
+    counts = True
 
     def script(self, parameters: Parameters) -> str:
         return f"[ -r {GUEST_FILE} ] || {{ echo '{UNCOUNTED}' >&2; exit 1; }}\ncat {GUEST_FILE}\n"

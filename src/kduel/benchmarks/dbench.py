@@ -30,6 +30,7 @@ class Dbench(Benchmark[DbenchParameters]):
     label_template = "{program}"
     label_formats = {"clients": "{}c", "time": "{}s"}
     needs_scratch = True
+    besides = 1.5
     declared_metrics = (
         *with_aspect("throughput", Metric("throughput", "MB/s", "higher", "Of all clients.", "mean")),
         *with_aspect("request-latency", Metric("latency-max", "ms", "lower", "The slowest operation of all.", "max")),
@@ -52,9 +53,6 @@ class Dbench(Benchmark[DbenchParameters]):
         where = '-D "$KDUEL_SCRATCH"' if p.program == "dbench" else "127.0.0.1"
         client = f"{p.program} -c {LOAD} -t {p.time}{' -s' if p.sync else ''}"
         return f"{need((p.program,), self.packages)}{client} {p.clients} {where}\n"
-
-    def seconds(self, parameters: DbenchParameters) -> float:
-        return parameters.time + 1.5
 
     def parse(self, raw: Raw, parameters: DbenchParameters) -> dict[str, float]:
         p, text = parameters, raw.stdout

@@ -88,6 +88,7 @@ class Fio(Benchmark[FioParameters]):
     summary = "One I/O pattern on the scratch disk: bandwidth, operations a second, latency p50 and p99 (fio)"
     packages = ("fio",)
     needs_scratch = True
+    besides = 2.0
 
     label_template = "fio-{rw}-{bs}"
     label_formats = {
@@ -109,9 +110,6 @@ class Fio(Benchmark[FioParameters]):
             f" --fsync={p.fsync} --time_based --runtime={p.time} --group_reporting --unlink=1"
             f' --output-format=json --output="$KDUEL_STEP/{REPORT}"\n'
         )
-
-    def seconds(self, parameters: FioParameters) -> float:
-        return float(parameters.time) + 2
 
     def parse(self, raw: Raw, parameters: FioParameters) -> dict[str, float]:
         report = read_json_file(raw, REPORT, FioReport)

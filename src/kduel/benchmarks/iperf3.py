@@ -75,6 +75,7 @@ class Iperf3(Benchmark[Iperf3Parameters]):
     packages = ("iperf3", "iproute2", "ethtool")
     label_template = "iperf3-{path}"
     by_clock = True
+    besides = 0.5
     label_formats = {"streams": "{}streams", "time": "{}s", "delay": "delay{}ms"}
     declared_metrics = (
         *with_aspect(
@@ -125,12 +126,6 @@ class Iperf3(Benchmark[Iperf3Parameters]):
         address = {"loopback": "127.0.0.1", "link": '"$KDUEL_PEER"'}.get(p.path) or link_of(p).server_address
         reverse = " --reverse" if p.reverse else ""
         return f"iperf3 --json --client {address} --port {PORT} --time {p.time} --parallel {p.streams}{reverse}\n"
-
-    def needs_peer(self, parameters: Iperf3Parameters) -> bool:
-        return parameters.path == "link"
-
-    def seconds(self, parameters: Iperf3Parameters) -> float:
-        return 0.5 + parameters.time
 
     def parse(self, raw: Raw, parameters: Iperf3Parameters) -> dict[str, float]:
         found = read_json(raw.stdout, Report, "iperf3's report")

@@ -10,7 +10,6 @@ from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
 from kduel.benchmarks.support.reading import Amount, Natural, read_json
 from kduel.benchmarks.support.varied import VariedBenchmark, VariedParameters, over_conditions, under_conditions
 from kduel.core.experiment import Metric
-from kduel.core.samples import Details
 
 WORDS = {"cpu": "compute", "io": "read and write", "mixed": "compute, read and write", "messages": "send messages"}
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
@@ -148,9 +147,6 @@ class Kload(VariedBenchmark[KloadParameters]):
 
     def policy_tasks(self, parameters: KloadParameters) -> int | None:
         return int(parameters.processes)
-
-    def details(self, raw: Raw, parameters: KloadParameters) -> Details:
-        return self.details_of_conditions(raw, parameters) if parameters.conditions else Details()
 
     def parse_once(self, raw: Raw, parameters: KloadParameters) -> dict[str, float]:
         out = read_json(raw.stdout, KloadOutput, "kload's output")

@@ -66,6 +66,7 @@ class Lines(Benchmark[LinesParameters]):
     summary = "Cache lines and pages that an operation touches in the kernel, each once (our kbench; machine icount)"
     programs = KBENCH.programs
     draws = True
+    counts = True
     trial_files = (FOOTPRINTS,)
 
     def label(self, parameters: LinesParameters) -> str:
@@ -80,9 +81,6 @@ class Lines(Benchmark[LinesParameters]):
         how = "median over calls; median over conditions"
         kinds = (Metric(name, unit, "lower", about, "median", group=group) for name, (unit, about) in KINDS.items())
         return with_aspect("path-length", *kinds, derived=how, words=WORDS[parameters.operation])
-
-    def counts_instructions(self, parameters: LinesParameters) -> bool:
-        return True
 
     def script(self, parameters: LinesParameters) -> str:
         return KBENCH.script(parameters.for_kbench)

@@ -81,9 +81,6 @@ class Mariadb(Benchmark[MariadbParameters]):
         lines = f"{client} --events=20 run >/dev/null\n{client} --events={self.transactions(p)} run\n"
         return run_on_peer(lines) if linked else lines
 
-    def needs_peer(self, parameters: MariadbParameters) -> bool:
-        return parameters.path == "link"
-
     def seconds(self, parameters: MariadbParameters) -> float:
         return 1.0 + self.transactions(parameters) * (0.01 if parameters.kind == "read-only" else 0.06)
 

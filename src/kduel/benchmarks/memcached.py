@@ -60,9 +60,6 @@ class MemcachedBenchmark(Benchmark[MemcachedParameters]):
         lines = f"{client} -x {20 * p.clients} >/dev/null\n{client} -x {p.requests * p.clients} -S 1d\n"
         return run_on_peer(lines) if linked else lines
 
-    def needs_peer(self, parameters: MemcachedParameters) -> bool:
-        return parameters.path == "link"
-
     def seconds(self, parameters: MemcachedParameters) -> float:
         return 1.0 + parameters.requests * parameters.clients / 4000
 

@@ -58,9 +58,6 @@ class Netperf(Benchmark[NetperfParameters]):
         )
         return on_peer(started) if there else started
 
-    def needs_peer(self, parameters: NetperfParameters) -> bool:
-        return parameters.path == "link"
-
     def script(self, parameters: NetperfParameters) -> str:
         p = parameters
         address = '"$KDUEL_PEER"' if p.path == "link" else "127.0.0.1"

@@ -102,9 +102,6 @@ class Nginx(Benchmark[NginxParameters]):
         fetch = f'echo cat {where} | peer >"$KDUEL_STEP/{PERCENTILES}"\n'
         return run_on_peer(lines) + fetch
 
-    def needs_peer(self, parameters: NginxParameters) -> bool:
-        return parameters.path == "link"
-
     def seconds(self, parameters: NginxParameters) -> float:
         return 1.0 + parameters.requests / (2500 if parameters.connections == "keep-alive" else 500)
 

@@ -56,6 +56,7 @@ class Oslat(Benchmark[OslatParameters]):
     summary = "Interruptions of a loop in user space: how many a second, how long (oslat)"
     packages = ("rt-tests", *load.PACKAGES)
     distributions = ("interruption",)
+    besides = 1.5
     label_template = "oslat-{load}"
     label_formats = {"time": "{}s", "over": "over{}us"}
 
@@ -70,9 +71,6 @@ class Oslat(Benchmark[OslatParameters]):
     def script(self, parameters: OslatParameters) -> str:
         p = parameters
         return load.wrap(p.load, f'oslat -q -z -D {p.time} -b {BUCKETS} --json="$KDUEL_STEP/{REPORT}"\n')
-
-    def seconds(self, parameters: OslatParameters) -> float:
-        return 1.5 + parameters.time + load.extra_seconds(parameters.load)
 
     def parse(self, raw: Raw, parameters: OslatParameters) -> dict[str, float]:
         threads = read_threads(raw, parameters)

@@ -34,6 +34,7 @@ class Osnoise(Benchmark[OsnoiseParameters]):
     packages = (PACKAGE, *load.PACKAGES)
     kernel_options = ("OSNOISE_TRACER",)
     distributions = ("noise",)
+    besides = 1.0
     label_template = "osnoise-{load}"
     label_formats = {"time": "{}s", "over": "over{}us", "histogram": "to{}us"}
 
@@ -48,9 +49,6 @@ class Osnoise(Benchmark[OsnoiseParameters]):
     def script(self, parameters: OsnoiseParameters) -> str:
         p = parameters
         return load.wrap(p.load, f"rtla osnoise hist -d {p.time}s -p 50000 -r 45000 -E {p.histogram}\n")
-
-    def seconds(self, parameters: OsnoiseParameters) -> float:
-        return 1.0 + parameters.time + load.extra_seconds(parameters.load)
 
     def parse(self, raw: Raw, parameters: OsnoiseParameters) -> dict[str, float]:
         found = read_histogram(raw.stdout, "CPU")

@@ -61,9 +61,6 @@ class PerfStat(Benchmark[PerfStatParameters]):
             f'perf stat -a -x, -o "$KDUEL_STEP/counts.csv" -e {EVENTS} sleep {parameters.time}\n',
         )
 
-    def seconds(self, parameters: PerfStatParameters) -> float:
-        return float(parameters.time) + load.extra_seconds(parameters.load)
-
     def parse(self, raw: Raw, parameters: PerfStatParameters) -> dict[str, float]:
         text = read_file(raw, "counts.csv")
         cpus = check_positive(

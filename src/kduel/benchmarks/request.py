@@ -165,6 +165,7 @@ class Request(Benchmark[RequestParameters]):
     )
     programs = (PROGRAM,)
     draws = True
+    counts = True
     trial_files = (SHARES,)
     declared_metrics = with_aspect(
         "path-length",
@@ -180,9 +181,6 @@ class Request(Benchmark[RequestParameters]):
 
     def label(self, parameters: RequestParameters) -> str:
         return label_of("{application}", parameters, count="{}x", conditions="{}conditions")
-
-    def counts_instructions(self, parameters: RequestParameters) -> bool:
-        return True
 
     def packages_for(self, parameters: RequestParameters) -> tuple[str, ...]:
         return APPLICATIONS[parameters.application].packages

@@ -150,6 +150,7 @@ class Sharing(Benchmark[SharingParameters]):
     summary = "Cache lines that two CPUs share in single kernel operations, counted (our kshare; machine icount)"
     programs = ("kshare",)
     draws = True
+    counts = True
     trial_files = (SHARED_LINES,)
 
     def read_parameters(self, table: dict[str, Any]) -> Any:
@@ -183,9 +184,6 @@ class Sharing(Benchmark[SharingParameters]):
             )
             for name, (unit, _, statistic, about) in KINDS.items()
         )
-
-    def counts_instructions(self, parameters: SharingParameters) -> bool:
-        return True
 
     def script(self, parameters: SharingParameters) -> str:
         p = parameters

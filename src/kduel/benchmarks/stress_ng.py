@@ -31,10 +31,7 @@ ABOUT = {
 OPTIONS = {"mmap": ("--mmap-bytes 1m",)}
 """stress-ng's own 256 MiB are about one operation a second: too few to count."""
 
-Stressor = Literal[
-    "switch", "context", "yield", "pipe", "futex", "sem", "eventfd", "sock", "fork", "vfork", "clone", "pthread",
-    "mmap", "fault", "timer", "nanosleep",
-]  # fmt: skip
+Stressor = Literal[tuple(ABOUT)]  # type: ignore[valid-type]
 
 
 class StressNgParameters(Parameters, frozen=True):
@@ -58,6 +55,7 @@ class StressNg(Benchmark[StressNgParameters]):
 
     label_template = "stress-ng-{stressor}"
     by_clock = True
+    besides = 0.5
     label_formats = {"instances": "{}x", "time": "{}s"}
 
     def metrics(self, parameters: StressNgParameters) -> tuple[Metric, ...]:
@@ -71,9 +69,6 @@ class StressNg(Benchmark[StressNgParameters]):
             f"stress-ng --{p.stressor} {p.instances}{more} --timeout {p.time}s --temp-path . --metrics-brief"
             f' --yaml "$KDUEL_STEP/{REPORT}"\n'
         )
-
-    def seconds(self, parameters: StressNgParameters) -> float:
-        return float(parameters.time) + 0.5
 
     def parse(self, raw: Raw, parameters: StressNgParameters) -> dict[str, float]:
         found = read_stressors(read_file(raw, REPORT), REPORT)

@@ -15,7 +15,6 @@ from kduel.benchmarks.support.reading import Natural, read_json
 from kduel.benchmarks.support.varied import VariedBenchmark, VariedParameters, over_conditions, under_conditions
 from kduel.benchmarks.wakeup import WakeupTimes, check_distribution, microseconds
 from kduel.core.experiment import Metric
-from kduel.core.samples import Details
 from kduel.core.toml import parse_toml
 
 MIXES = Path(__file__).parent / "mixes"
@@ -171,9 +170,6 @@ class Tasks(VariedBenchmark[TasksParameters]):
 
     def policy_tasks(self, parameters: TasksParameters) -> int | None:
         return sum(task.count for task in parameters.chosen.values() if not task.policy)
-
-    def details(self, raw: Raw, parameters: TasksParameters) -> Details:
-        return self.details_of_conditions(raw, parameters) if parameters.conditions else Details()
 
     def parse_once(self, raw: Raw, parameters: TasksParameters) -> dict[str, float]:
         out = read_ktasks(raw.stdout, parameters)

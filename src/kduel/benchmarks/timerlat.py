@@ -39,6 +39,7 @@ class Timerlat(Benchmark[TimerlatParameters]):
     packages = (PACKAGE, *load.PACKAGES)
     kernel_options = ("TIMERLAT_TRACER",)
     distributions = ("latency", "interrupt")
+    besides = 1.0
     label_template = "timerlat-{load}"
     label_formats = {"time": "{}s", "period": "{}us", "priority": "p{}", "histogram": "to{}us"}
     declared_metrics = with_aspect(
@@ -53,9 +54,6 @@ class Timerlat(Benchmark[TimerlatParameters]):
         return load.wrap(
             p.load, f"rtla timerlat hist -d {p.time}s -p {p.period} -P f:{p.priority} -E {p.histogram}\n"
         )
-
-    def seconds(self, parameters: TimerlatParameters) -> float:
-        return 1.0 + parameters.time + load.extra_seconds(parameters.load)
 
     def parse(self, raw: Raw, parameters: TimerlatParameters) -> dict[str, float]:
         threads, interrupts = read_both(raw)

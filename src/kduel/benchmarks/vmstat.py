@@ -47,9 +47,6 @@ class Vmstat(Benchmark[VmstatParameters]):
     def script(self, parameters: VmstatParameters) -> str:
         return load.wrap(parameters.load, f"vmstat -n 1 {parameters.time + 1}\n")
 
-    def seconds(self, parameters: VmstatParameters) -> float:
-        return float(parameters.time) + load.extra_seconds(parameters.load)
-
     def parse(self, raw: Raw, parameters: VmstatParameters) -> dict[str, float]:
         lines = split_lines(raw.stdout, "the output")
         if len(lines) < 2 or not lines[0].startswith("procs ") or not {"in", "cs"} <= {*lines[1].split()}:

@@ -156,7 +156,7 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
 
     def details(self, raw: Raw, parameters: WakeupParameters) -> Details:
         if parameters.conditions:
-            return self.details_of_conditions(raw, parameters)
+            return super().details(raw, parameters)
         return Details(
             distributions={"latency-p99": histogram_of(read_kwake(raw.stdout, parameters).start_ns, "us", 1e3)}
         )

@@ -18,8 +18,6 @@ from kduel.core.errors import InputError
 from kduel.core.text import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kduel.benchmarks import Benchmark
 
 KINDS = ("kernels", "benchmarks", "suites", "machines", "boards", "fleets", "sources", "formats")
@@ -64,18 +62,21 @@ def command(what: str, names: tuple[str, ...], form: str) -> None:
             click.echo(f"    metrics: {told}")
 
 
+PLUGINS = {"machines": "machines", "fleets": "fleets", "sources": "kernels", "formats": "report"}
+"""Kinds that are plug-ins of this kind, described by their summaries and settings."""
+
+
 def list_kind(what: str) -> list[dict[str, Any]]:
     """Every one of a kind, with its `name` and `summary`."""
-    entries: Callable[[], list[dict[str, Any]]] = {
-        "benchmarks": list_benchmarks,
-        "suites": list_suites,
-        "machines": list_machines,
-        "boards": list_boards,
-        "fleets": list_fleets,
-        "sources": list_kernel_sources,
-        "formats": list_formats,
-    }[what]
-    return entries()
+    from kduel.core.plugins import plugins
+
+    if what in PLUGINS:
+        return [
+            {"name": name, "summary": one.summary}
+            | ({"settings": default_values(one.Settings)} if hasattr(one, "Settings") else {})
+            for name, one in plugins(PLUGINS[what]).items()
+        ]
+    return {"benchmarks": list_benchmarks, "suites": list_suites, "boards": list_boards}[what]()
 
 
 def list_benchmarks() -> list[dict[str, Any]]:
@@ -127,26 +128,6 @@ def parameter_sets(chosen: Benchmark[Any], allowed: dict[str, list[Any]]) -> lis
     return sets
 
 
-def list_machines() -> list[dict[str, Any]]:
-    """Every kind of machine."""
-    from kduel.core.plugins import plugins
-
-    return [
-        {"name": name, "summary": kind.summary, "settings": default_values(kind.Settings)}
-        for name, kind in plugins("machines").items()
-    ]
-
-
-def list_fleets() -> list[dict[str, Any]]:
-    """Every adapter to several machines."""
-    from kduel.core.plugins import plugins
-
-    return [
-        {"name": name, "summary": kind.summary, "settings": default_values(kind.Settings)}
-        for name, kind in plugins("fleets").items()
-    ]
-
-
 def list_boards() -> list[dict[str, Any]]:
     """Every built-in board; `settings` is the content of its description."""
     from kduel.machines.boards import known_boards
@@ -165,20 +146,6 @@ def list_boards() -> list[dict[str, Any]]:
         }
         for name, found in known_boards().items()
     ]
-
-
-def list_kernel_sources() -> list[dict[str, Any]]:
-    """Every source of kernels."""
-    from kduel.core.plugins import plugins
-
-    return [{"name": name, "summary": source.summary} for name, source in plugins("kernels").items()]
-
-
-def list_formats() -> list[dict[str, Any]]:
-    """Every report format."""
-    from kduel.core.plugins import plugins
-
-    return [{"name": name, "summary": found.summary} for name, found in plugins("report").items()]
 
 
 def list_suites() -> list[dict[str, Any]]:

@@ -91,9 +91,8 @@ class VariedBenchmark(Benchmark[P]):
         found = self.by_condition(raw, parameters)
         return {name: median(values.values()) for name, values in found.items()}
 
-    def details_of_conditions(self, raw: Raw, parameters: P) -> Details:
-        """The values under each condition."""
-        return Details(conditions=self.by_condition(raw, parameters))
+    def details(self, raw: Raw, parameters: P) -> Details:
+        return Details(conditions=self.by_condition(raw, parameters) if parameters.conditions else {})
 
     def by_condition(self, raw: Raw, parameters: P) -> dict[str, dict[str, float]]:
         """By metric: its values by the condition's description. Raises ParseError where conditions are missing."""
