@@ -21,7 +21,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 WITH_US = """read -r start || exit 1
 exec 3<&0 <"$3"
@@ -73,6 +73,11 @@ def supervised_process(
                 ours.send(b"\n")
             end_session(process.pid)
             process.wait()
+
+
+def run_text(command: Sequence[str | Path], **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, whatever its status, and keep what it prints. `settings` are those of subprocess. Raises OSError."""
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **settings)
 
 
 def end_session(leader: int, but: Collection[int] = ()) -> None:

@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import run_text
 from kduel.fleets import Fleet, FleetKind, FleetSettings, Member
 from kduel.fleets.local import LocalFleet
 
@@ -61,9 +62,7 @@ def client(settings: LabgridSettings, *words: str, harmless: str = "\0") -> str:
     """Output of labgrid's own client. Raises HostError with its words, but for a harmless refusal."""
     where = ["-x", settings.coordinator] if settings.coordinator else []
     try:
-        done = subprocess.run(
-            [PROGRAM, *where, *words], capture_output=True, text=True, errors="replace", timeout=ANSWER, check=False
-        )
+        done = run_text([PROGRAM, *where, *words], timeout=ANSWER)
     except subprocess.TimeoutExpired as error:
         raise HostError(
             f"{PROGRAM} does not answer within {ANSWER:.0f} s", "See whether the coordinator runs."

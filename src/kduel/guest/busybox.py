@@ -15,6 +15,7 @@ from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.host_packages import install_command
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import run_text
 from kduel.guest.root import BUNDLE, Root, run_for_guest, sources
 from kduel.kernels.apt.mirror import debian_mirror, keyring
 
@@ -131,14 +132,10 @@ def _build(directory: Path, toolchain: str, packages: str) -> None:
 def _run(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     """Run a step of the build, by default without the caller's variables: CFLAGS, CPATH and their kin change the program."""
     kept = environment or {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    done = subprocess.run(
+    done = run_text(
         command,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
         env={**kept, "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": "0", "KCONFIG_NOTIMESTAMP": "1"},
-        text=True,
-        errors="replace",
-        check=False,
     )
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line or line.startswith("E:")]

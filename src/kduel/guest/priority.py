@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.supervised_process import run_text
 
 NICE = -13
 """A weight of 18,154, where nice 0 has 1,024 (sched_prio_to_weight in the kernel's kernel/sched/core.c)."""
@@ -117,9 +118,7 @@ def set_affinity(thread: int, cpus: Collection[int]) -> None:
     except PermissionError:
         owner = _owner(thread)
         words = ["taskset", "--pid", "--cpu-list", ",".join(map(str, sorted(cpus))), str(thread)]
-        done = subprocess.run(
-            words, user=owner, group=owner, extra_groups=[], capture_output=True, text=True, check=False
-        )
+        done = run_text(words, user=owner, group=owner, extra_groups=[])
         if done.returncode:
             raise HostError(
                 f"QEMU cannot be pinned to CPUs {words[3]}: {done.stderr.strip()}",

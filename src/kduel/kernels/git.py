@@ -7,6 +7,7 @@ from pathlib import Path
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import run_text
 from kduel.kernels.compile.from_source import FromSource
 from kduel.kernels.compile.source import SourceTree, count_files, read_version, unpack_tree, untar, version_in
 
@@ -66,9 +67,7 @@ def check_tree(top: Path, commit: str) -> None:
 
 def ask_git(top: Path, *words: str) -> str:
     """Output of git; empty where it fails."""
-    done = subprocess.run(
-        ["git", "-C", str(top), *words], capture_output=True, text=True, errors="replace", check=False
-    )
+    done = run_text(["git", "-C", str(top), *words])
     return done.stdout if done.returncode == 0 else ""
 
 
@@ -80,10 +79,7 @@ def find_commit(place: str) -> tuple[Path, str]:
         raise InputError(f"there is no directory {directory}", "Check the path after git:.")
     command = ["git", "-C", str(top), "rev-parse", "--verify", "--quiet", "--end-of-options"]
     try:
-        done = subprocess.run(
-            [*command, f"{revision or 'HEAD'}^{{commit}}"],
-            capture_output=True, text=True, errors="replace", check=False,
-        )  # fmt: skip
+        done = run_text([*command, f"{revision or 'HEAD'}^{{commit}}"])
     except OSError as error:
         raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
     words = done.stdout.split()

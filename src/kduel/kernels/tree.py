@@ -13,6 +13,7 @@ from kduel.core.cache import Cache, as_cache_error, key_part
 from kduel.core.errors import InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import run_text
 from kduel.core.text import plural
 from kduel.kernels import Kernel, KernelSource
 from kduel.kernels.files import store as stored
@@ -183,7 +184,7 @@ def is_own_repository(source: Path) -> bool:
 def run_git(source: Path, *words: str) -> subprocess.CompletedProcess[str] | None:
     if not shutil.which("git"):
         return None
-    return subprocess.run(["git", "-C", str(source), *words], capture_output=True, text=True, check=False)
+    return run_text(["git", "-C", str(source), *words])
 
 
 PLUGIN = Tree()

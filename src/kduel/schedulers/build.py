@@ -12,6 +12,7 @@ from kduel.core.cache import Cache, as_cache_error, key_part
 from kduel.core.errors import HostError, InputError
 from kduel.core.manifest import sha256_of
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import run_text
 from kduel.core.temporary import temporary_directory
 from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
 from kduel.schedulers.catalogue import KNOWN, PLAIN, CatalogueEntry, find_entry
@@ -90,7 +91,7 @@ class Tools:
 def command_output(*command: str) -> str | None:
     """Output of a command, stripped; None where it is not there or fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = run_text(command)
     except OSError:
         return None
     return done.stdout.strip() if done.returncode == 0 else None

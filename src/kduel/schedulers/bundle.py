@@ -7,7 +7,6 @@ bin/NAME  lib/*  about.json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.manifest import sha256_of
+from kduel.core.supervised_process import run_text
 from kduel.core.untrusted import NOT_JSON
 
 START = """#!/bin/sh
@@ -83,10 +83,7 @@ def libraries_of(program: Path) -> tuple[Path | None, list[Path]]:
         raise InputError(f"cannot read {program}: {error.strerror}") from error
     if head != b"\x7fELF":
         raise InputError(f"{program} is not a Linux program", "Give the scheduler itself, not a script around it.")
-    done = subprocess.run(
-        ["ldd", str(program)], capture_output=True, text=True, errors="replace", env=os.environ | {"LC_ALL": "C"},
-        check=False,
-    )  # fmt: skip
+    done = run_text(["ldd", str(program)], env=os.environ | {"LC_ALL": "C"})
     if done.returncode != 0:
         if "not a dynamic executable" in done.stdout + done.stderr or "statically linked" in done.stdout:
             return None, []

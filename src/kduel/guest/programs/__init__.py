@@ -10,7 +10,6 @@ import hashlib
 import lzma
 import os
 import platform
-import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +20,7 @@ from msgspec import Struct
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.host_packages import pip_command
+from kduel.core.supervised_process import run_text
 
 SOURCES = Path(__file__).parent
 BUILT = SOURCES / "built"
@@ -149,15 +149,7 @@ def compile_into(wanted: ProgramRecipe, directory: Path, *, zig_cache: Path) -> 
         "ZIG_LOCAL_CACHE_DIR": str(zig_cache / "local"),
         "SOURCE_DATE_EPOCH": "0",
     }
-    done = subprocess.run(
-        command,
-        cwd=wanted.source.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    done = run_text(command, cwd=wanted.source.parent, env=environment)
     if done.returncode != 0:
         raise HostError(
             f"compiling {wanted.source.name} failed:\n{done.stderr.strip()[-2000:]}",

@@ -3,10 +3,10 @@
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from kduel.core.errors import HostError
+from kduel.core.supervised_process import run_text
 
 KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
@@ -73,12 +73,8 @@ def _host_source(*, security: bool) -> str:
     codename = facts.get("VERSION_CODENAME", "")
     releases = {codename, "stable", "oldstable", "testing", "unstable", "sid"} - {""}
     form = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
-    listed = subprocess.run(
-        ["apt-get", "indextargets", "--no-release-info", "--format", form, "Created-By: Packages"],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
+    listed = run_text(
+        ["apt-get", "indextargets", "--no-release-info", "--format", form, "Created-By: Packages"]
     ).stdout
     for line in listed.splitlines():
         address, release, component = (*line.split("|"), "", "")[:3]

@@ -3,10 +3,10 @@
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from kduel.core.cache import as_cache_error
+from kduel.core.supervised_process import run_text
 from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
 
 ARCHIVED = ("bullseye",)
@@ -28,7 +28,7 @@ HOST_SETTINGS = re.compile(
 
 def write_settings(place: Path, architecture: str) -> None:
     """apt's configuration: everything below our own directory, and of the host's only how it reaches the net."""
-    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, errors="replace", check=False)
+    dump = run_text(["apt-config", "dump"])
     reach = filter(HOST_SETTINGS.match, dump.stdout.splitlines())
     nowhere = ("parts", "main", "sourceparts", "preferences", "preferencesparts", "trusted", "trustedparts")
     lines = [

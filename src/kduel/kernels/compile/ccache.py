@@ -1,9 +1,9 @@
 """ccache across trees: its key holds the paths of the compiler's command, so that these must not name the tree."""
 
-import subprocess
 from pathlib import Path
 
 from kduel.core.errors import HostError
+from kduel.core.supervised_process import run_text
 
 
 def stand_in(tree: Path, held: Path) -> tuple[Path, dict[str, str]]:
@@ -11,7 +11,7 @@ def stand_in(tree: Path, held: Path) -> tuple[Path, dict[str, str]]:
     settings, by which every path is relative to the objects: what two commits share is compiled once (ccache(1), "Compiling in
     different directories"). Raises HostError."""
     links = held / "linux"
-    done = subprocess.run(["cp", "-as", f"{tree}/.", links], capture_output=True, text=True, check=False)
+    done = run_text(["cp", "-as", f"{tree}/.", links])
     if done.returncode:
         raise HostError(
             f"{tree} cannot be linked: {done.stderr.strip()[:300]}", "Free some space, or leave out ccache=yes."

@@ -12,7 +12,7 @@ from typing import IO
 from msgspec import Struct
 
 from kduel.core.errors import HostError
-from kduel.core.supervised_process import ask_to_end, supervised_process
+from kduel.core.supervised_process import ask_to_end, run_text, supervised_process
 from kduel.kernels.compile.cause import BuildFailure, find_cause
 from kduel.kernels.compile.toolchain import Target
 
@@ -84,10 +84,7 @@ class Make(Struct, frozen=True, kw_only=True):
 
     def release(self) -> str:
         """The release of what is configured there, as its `uname -r` will print it."""
-        done = subprocess.run(
-            self.argv(["-s", "kernelrelease"]), capture_output=True, text=True, errors="replace", check=False,
-            env=dict(self.environment), stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = run_text(self.argv(["-s", "kernelrelease"]), env=dict(self.environment), stdin=subprocess.DEVNULL)
         words = done.stdout.split()
         if done.returncode or not words:
             raise Unbuildable("the tree does not state its release", find_cause(done.stderr, done.returncode))

@@ -17,6 +17,7 @@ from kduel.core.background_task import repeat_beside
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError, os_errors
 from kduel.core.progress import Task
+from kduel.core.supervised_process import run_text
 
 KIND = "source"
 LOOK_SECONDS = 3.0
@@ -66,16 +67,12 @@ def patch_tree(source: SourceTree, patch: Path, *, cache: Cache) -> SourceTree:
     def build(into: Path) -> None:
         # patch(1) renames what it has written, so that no file of the original changes.
         with os_errors("cp and patch cannot be run", "Install patch."):
-            copied = subprocess.run(
-                ["cp", "-al", source.tree, into / "linux"], capture_output=True, text=True, check=False
-            )
+            copied = run_text(["cp", "-al", source.tree, into / "linux"])
             if copied.returncode:
                 raise HostError(f"{source.tree} cannot be linked: {copied.stderr.strip()[:300]}", "Free some space.")
             words = ["patch", "-p1", "--batch", "--forward", "--fuzz=0", "--reject-file=-", "--no-backup-if-mismatch"]
             with patch.open("rb") as stream:
-                done = subprocess.run(
-                    words, stdin=stream, capture_output=True, text=True, check=False, cwd=into / "linux"
-                )
+                done = run_text(words, stdin=stream, cwd=into / "linux")
         if done.returncode:
             said = [
                 line

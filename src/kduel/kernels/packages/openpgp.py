@@ -3,12 +3,12 @@
 import base64
 import binascii
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from kduel.core.errors import HostError, InputError, cannot_read
 from kduel.core.host_packages import install_command
+from kduel.core.supervised_process import run_text
 from kduel.core.temporary import temporary_directory
 
 ARMOUR = re.compile(
@@ -49,7 +49,7 @@ def check_signature(what: str, signed: Path, signature: Path | None, keyrings: S
         plain = place / "plain"
         words += ["--output", str(plain), str(signed)] if signature is None else [str(signature), str(signed)]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+            done = run_text(words)
         except FileNotFoundError as error:
             raise HostError("gpgv is not installed", f"Install it: {install_command('gpgv')}.") from error
         if why := why_not_signed(done.stderr, done.returncode):

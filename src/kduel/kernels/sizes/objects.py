@@ -3,11 +3,11 @@
 import gzip
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.core.errors import InputError
+from kduel.core.supervised_process import run_text
 from kduel.kernels.compile.toolchain import Target
 from kduel.kernels.sizes.elf import read_elf
 from kduel.kernels.sizes.options import OptionSizes
@@ -21,10 +21,7 @@ BESIDE = ("init/version-timestamp.o", ".vmlinux.export.o")
 def keep_objects_list(build: Path, into: Path, target: Target, tree: Path) -> None:
     """Leave `vmlinux` (without debugging information) and `objects.gz` of a build. Raises InputError."""
     vmlinux = into / "vmlinux"
-    done = subprocess.run(
-        [target.tool("objcopy"), "--strip-debug", str(build / "vmlinux"), str(vmlinux)],
-        capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
+    done = run_text([target.tool("objcopy"), "--strip-debug", str(build / "vmlinux"), str(vmlinux)])
     if done.returncode:
         shutil.copyfile(build / "vmlinux", vmlinux)
     options = OptionSizes(tree)
@@ -44,9 +41,7 @@ def linked_objects(build: Path) -> list[str]:
         str(path.relative_to(build)) for path in sorted(build.glob("arch/*/kernel/head*.o"))
     )
     for archive in linked_archives(build):
-        done = subprocess.run(
-            ["ar", "t", archive], cwd=build, capture_output=True, text=True, errors="replace", check=False
-        )
+        done = run_text(["ar", "t", archive], cwd=build)
         for line in done.stdout.splitlines():
             # Thin archives name members by their path: from where make ran, or from where the archive is.
             for path in (line, os.path.normpath(os.path.join(os.path.dirname(archive), line))):  # noqa: PTH118, PTH120

@@ -11,7 +11,6 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import time
 import zlib
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from kduel.core.errors import HostError, NotMeasuredError
 from kduel.core.host_packages import pip_command
+from kduel.core.supervised_process import run_text
 from kduel.guest import envelope
 from kduel.guest.console import ConsoleLog
 from kduel.guest.launch import Run
@@ -148,7 +148,7 @@ class LabgridMachine(DescribedBoard):
         if program is None:
             raise HostError("labgrid-client is not in the path", INSTALL)
         command = [program, "-c", self.real.environment, "-p", self.real.place, verb]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = run_text(command)
         if harmless in done.stderr + done.stdout:
             return False
         if done.returncode:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kduel.core.errors import HostError
 from kduel.core.host_packages import install_command
+from kduel.core.supervised_process import run_text
 from kduel.machines.boards import Real
 from kduel.machines.remote.connection import last_line
 
@@ -79,9 +80,7 @@ class Fastboot:
         files = Path(self.real.files)
         ramdisk = ["--ramdisk", INITRD] if (files / INITRD).exists() else []
         command = ["mkbootimg", "--kernel", KERNEL, *ramdisk, "--cmdline", cmdline, *(self.real.fastboot or [])]
-        done = subprocess.run(
-            [*command, "--output", IMAGE], cwd=files, capture_output=True, text=True, errors="replace", check=False
-        )
+        done = run_text([*command, "--output", IMAGE], cwd=files)
         if done.returncode:
             raise HostError(
                 f"mkbootimg cannot pack the boot image: {last_line(done.stderr, SILENT)}",

@@ -15,6 +15,7 @@ from pathlib import Path
 from kduel import core
 from kduel.core.cache import cache_root
 from kduel.core.errors import HostError, InputError
+from kduel.core.supervised_process import run_text
 from kduel.machines.remote import grub, sdboot
 from kduel.machines.remote.ssh_trial import RESTORE
 
@@ -107,7 +108,7 @@ def remove(root: Path = ROOT) -> list[str]:
             systemctl(root, "daemon-reload")
     restore = root / RESTORE.lstrip("/")
     if restore.exists():
-        done = subprocess.run(["sh", str(restore)], capture_output=True, text=True, timeout=120, check=False)
+        done = run_text(["sh", str(restore)], timeout=120)
         if done.returncode:
             raise HostError(
                 f"{restore} did not restore everything: {done.stderr.strip()[-300:]}",
@@ -126,7 +127,7 @@ def remove(root: Path = ROOT) -> list[str]:
         subprocess.run(["sh", "-c", script], timeout=60, check=False)
         said.append(f"removed KDuel's entries from {custom}")
     if root == ROOT and shutil.which("bootctl"):
-        done = subprocess.run(["sh", "-c", sdboot.REMOVE], capture_output=True, text=True, timeout=60, check=False)
+        done = run_text(["sh", "-c", sdboot.REMOVE], timeout=60)
         if done.returncode == 0:
             said.append("took back the entries for systemd-boot, and the choice of one for the next boot")
     environment = root / "boot/grub/grubenv"
@@ -156,7 +157,7 @@ def check_systemd() -> None:
 def systemctl(root: Path, *words: str) -> None:
     """Raises HostError where it fails."""
     where = [] if root == ROOT else [f"--root={root}"]
-    done = subprocess.run(["systemctl", *where, *words], capture_output=True, text=True, timeout=120, check=False)
+    done = run_text(["systemctl", *where, *words], timeout=120)
     if done.returncode:
         raise HostError(
             f"systemctl {' '.join(words)} failed: {done.stderr.strip()[-300:]}", "Repair what it reports."

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.host_packages import install_command
+from kduel.core.supervised_process import run_text
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun")
 ANSWER = 30.0
@@ -61,15 +62,7 @@ SILENT = re.compile(
 def slurm(program: str, *arguments: str, stdin: str = "") -> str:
     """Output of one of Slurm's programs. Raises HostError with its words, Silent where slurmctld does not answer."""
     try:
-        done = subprocess.run(
-            [program, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=ANSWER,
-            check=False,
-        )
+        done = run_text([program, *arguments], input=stdin, timeout=ANSWER)
     except subprocess.TimeoutExpired as error:
         raise Silent(f"{program} does not answer within {ANSWER:.0f} s", "See whether slurmctld runs.") from error
     except OSError as error:

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import run_text
 
 OLD = 946_684_800
 """The year 2000."""
@@ -17,10 +17,7 @@ OLD = 946_684_800
 def git(tree: Path, *words: str, check: bool = True) -> str:
     """Run git in a tree, in English, as its words are read. Raises InputError with them where it fails, unless not to `check`."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(tree), *words], capture_output=True, text=True, errors="replace", check=False,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
-        )  # fmt: skip
+        done = run_text(["git", "-C", str(tree), *words], env={**os.environ, "LC_ALL": "C.UTF-8"})
     except OSError as error:
         raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
     if check and done.returncode:
