@@ -9,7 +9,7 @@ from msgspec import Struct
 class Check(Struct, kw_only=True):
     """`what` is there, what it does to a measurement, and what to do about it."""
 
-    weight: Literal["good", "disturbs", "prevents"]
+    weight: Literal["good", "disturbs", "prevents"] = "disturbs"
     what: str
     effect: str = ""
     remedy: str = ""

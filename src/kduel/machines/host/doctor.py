@@ -121,7 +121,6 @@ def kvm(root: Path) -> Iterator[Check]:
         return
     if not confine.KVM.exists():
         yield Check(
-            weight="disturbs",
             what="there is no /dev/kvm: guests run in an emulator (TCG), whose timings are its own",
             remedy="Have nested virtualisation switched on for this virtual machine, or trust counts (machine icount), not timings."
             if is_virtual()
@@ -132,7 +131,6 @@ def kvm(root: Path) -> Iterator[Check]:
         confine.check_kvm()
     except HostError as closed:
         yield Check(
-            weight="disturbs",
             what=f"{closed.message}: guests run in an emulator (TCG), whose timings are its own",
             remedy=closed.remedy,
         )
@@ -140,7 +138,6 @@ def kvm(root: Path) -> Iterator[Check]:
     yield Check(weight="good", what="/dev/kvm can be opened; `kduel run` tests it with a guest before it uses it")
     if is_virtual():
         yield Check(
-            weight="disturbs",
             what="this host is a virtual machine: KVM in it is nested",
             effect="Whatever leaves a guest goes through two hypervisors: wake-ups, interrupts between CPUs and disks are slower.",
             remedy="Measure on a machine of your own; or count instructions (machine icount).",
@@ -155,7 +152,6 @@ def memory(root: Path) -> Iterator[Check]:
             free = int(line.split()[1]) << 10
             if free < MEMORY_FOR_GUEST:
                 yield Check(
-                    weight="disturbs",
                     what=f"{free / 2**30:.1f} GiB of memory are available; a guest of 4 GiB may push the host to swap",
                     remedy="End other programs, or give the guest less: --machine qemu:memory=2G.",
                 )
@@ -180,7 +176,6 @@ def disk(_: Path) -> Iterator[Check]:
     free = shutil.disk_usage(place).free
     if free < DISK_FOR_CACHE:
         yield Check(
-            weight="disturbs",
             what=f"{free / 2**30:.1f} GiB are free for the cache ({cache_root()})",
             remedy="Free some space, or name another place in KDUEL_CACHE.",
         )
@@ -191,7 +186,6 @@ def load(root: Path) -> Iterator[Check]:
     text = read(root / "proc/loadavg")
     if text and float(text.split()[0]) > 0.5:
         yield Check(
-            weight="disturbs",
             what=f"the host is busy (load {text.split()[0]})",
             effect="Other work takes CPUs, caches and memory from trials, a different share each time: wider intervals.",
             remedy="End other work; randomised blocks keep the comparison fair, but it takes more blocks. Counts on icount are not affected.",
@@ -207,7 +201,6 @@ def weight(root: Path) -> Iterator[Check]:
         yield Check(weight="good", what=f"guests have priority over other work: {', '.join(got)}")
     if not any(word.startswith(("autogroup", "cgroup")) for word in got):
         yield Check(
-            weight="disturbs",
             what="guests have the same priority as other work" + (f" (only {', '.join(got)})" if got else ""),
             effect="With one busy program per CPU a guest waits for half of its time: wider intervals.",
             remedy="Run KDuel as root, which gives the guests' group more weight; or end other work."
@@ -230,7 +223,6 @@ def emulator(root: Path) -> Iterator[Check]:
         return
     if has_patching_fault(version, 2):
         yield Check(
-            weight="disturbs",
             what=f"QEMU {version.split()[0]} fails now and then while an emulated kernel patches its code (fixed in 8.1)",
             effect="On a busy host up to one boot in six ends with an int3 oops, and is repeated.",
             remedy="Install a newer QEMU (Debian 12: apt-get install -t bookworm-backports qemu-system-x86); or give cpus = 1.",
@@ -245,7 +237,6 @@ def services(root: Path) -> Iterator[Check]:
     for name in BUSY_SERVICES:
         if any(comm.startswith(name[:15]) for comm in running if comm):
             yield Check(
-                weight="disturbs",
                 what=f"{name} is running",
                 effect="It works, or changes settings, at times of its own: in some trials and not in others.",
                 remedy=f"systemctl stop {name}",
@@ -257,7 +248,6 @@ def units(root: Path) -> Iterator[Check]:
     told = read(root / "units")
     if told is None:
         yield Check(
-            weight="disturbs",
             what="its services and timers cannot be listed",
             effect="What they would do to trials is not known.",
             remedy="Look as root: root@HOST.",
@@ -268,7 +258,6 @@ def units(root: Path) -> Iterator[Check]:
         tuner = next((tuner for tuner in TUNERS if name.startswith(tuner)), None)
         if kind == "service" and tuner:
             yield Check(
-                weight="disturbs",
                 what=f"{unit} is enabled",
                 effect="It changes governor, limits and power saving, at another time of each boot; two of them override each other.",
                 remedy=f"systemctl disable --now {unit}; enable it again after measuring",
@@ -276,7 +265,6 @@ def units(root: Path) -> Iterator[Check]:
     timers = [unit for unit in known if unit.endswith(".timer")]
     if timers:
         yield Check(
-            weight="disturbs",
             what=f"{plural(len(timers), 'timer')} may start work in mid-trial: {', '.join(timers[:6])}",
             effect="A trial that one of them falls into is slower than the others.",
             remedy=f"systemctl stop {' '.join(timers)} (they are back after the next boot)",

@@ -24,7 +24,6 @@ def steal(root: Path) -> Iterator[Check]:
     wanted = sum(times) - times[3] - times[4]
     if wanted and times[7] / wanted > STOLEN:
         yield Check(
-            weight="disturbs",
             what=f"noisy neighbours: CPU steal time of {100 * times[7] / wanted:.1f} %",
             effect="Trials slow down by the load of other virtual machines: wider intervals, and drift.",
             remedy="Measure on a machine, or a virtual one with CPUs, of your own; or count instructions (machine icount).",
@@ -36,7 +35,6 @@ def clock(root: Path) -> Iterator[Check]:
     source = read(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
     if source in SLOW_CLOCKS:
         yield Check(
-            weight="disturbs",
             what=f"the clock source is {source}: the kernel does not trust the processor's counter (TSC)",
             effect="Each look at the time is a system call and an access to a device: what reads it often is slower.",
             remedy="`dmesg | grep -i tsc` says why; newer firmware may mend it.",
@@ -45,7 +43,6 @@ def clock(root: Path) -> Iterator[Check]:
     lacking = sorted(INVARIANT - set(flags[1].split())) if flags else []
     if lacking:
         yield Check(
-            weight="disturbs",
             what=f"the processor's counter (TSC) changes its rate or stops ({', '.join(lacking)} missing)",
             effect="A guest that keeps time by it, as KDuel's do, may keep it wrong: its durations are no durations.",
             remedy="With KVM give --machine qemu:clocksource=kvm-clock; or count instructions (machine icount).",
@@ -58,7 +55,6 @@ def throttling(root: Path) -> Iterator[Check]:
     most = max((int(text) for path in counts if (text := read(path)) and text.isdigit()), default=0)
     if most:
         yield Check(
-            weight="disturbs",
             what=f"a core has throttled {most} times for heat since the boot",
             effect="Later trials are slower than earlier ones, and long benchmarks than short ones.",
             remedy="Switch turbo off, or wait before trials: temperature_below in [machine.conditions].",
@@ -100,7 +96,6 @@ def governor(root: Path) -> Iterator[Check]:
     found = {text for text in map(read, paths) if text}
     if found - {"performance"}:
         yield Check(
-            weight="disturbs",
             what=f"the frequency governor is {', '.join(sorted(found))}",
             effect="The clock follows the load with a delay: short benchmarks run at a random speed.",
             remedy="cpupower frequency-set -g performance",
@@ -112,7 +107,6 @@ def turbo(root: Path) -> Iterator[Check]:
     cpu = root / "sys/devices/system/cpu"
     if read(cpu / "intel_pstate/no_turbo") == "0" or read(cpu / "cpufreq/boost") == "1":
         yield Check(
-            weight="disturbs",
             what="turbo is on",
             effect="Speed depends on temperature and on what other CPUs do: the first trials are quicker than the later ones.",
             remedy="echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > .../cpufreq/boost",
@@ -123,7 +117,6 @@ def smt(root: Path) -> Iterator[Check]:
     """Two guest CPUs on one core."""
     if read(root / "sys/devices/system/cpu/smt/active") == "1":
         yield Check(
-            weight="disturbs",
             what="SMT is on",
             effect="Two threads share a core: their placement by the scheduler decides the speed of both.",
             remedy="echo off > /sys/devices/system/cpu/smt/control",
@@ -135,7 +128,6 @@ def battery(root: Path) -> Iterator[Check]:
     for supply in sorted((root / "sys/class/power_supply").glob("*")):
         if read(supply / "type") == "Battery" and read(supply / "status") == "Discharging":
             yield Check(
-                weight="disturbs",
                 what="it runs on battery",
                 effect="Firmware and services lower the power limits as the battery empties: a drift over the run.",
                 remedy="Connect the power supply.",
