@@ -25,16 +25,8 @@ from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.samples import Details, within_reason
 
 __all__ = [
-    "Benchmark",
-    "Parameters",
-    "ParseError",
-    "ParserFault",
-    "Raw",
-    "Room",
-    "Service",
-    "benchmark",
-    "check_values",
-]
+    "Benchmark", "Parameters", "ParseError", "ParserFault", "Raw", "Room", "Service", "benchmark", "check_values",
+]  # fmt: skip
 
 Parse = Callable[..., dict[str, float]]
 

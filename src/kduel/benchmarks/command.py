@@ -21,13 +21,9 @@ from kduel.core.manifest import digest, sha256_of
 from kduel.core.untrusted import MalformedError
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
-    "last": operator.itemgetter(-1),
-    "first": operator.itemgetter(0),
-    "mean": statistics.fmean,
-    "median": statistics.median,
-    "min": min,
-    "max": max,
-}
+    "last": operator.itemgetter(-1), "first": operator.itemgetter(0), "mean": statistics.fmean,
+    "median": statistics.median, "min": min, "max": max,
+}  # fmt: skip
 Reduce = Literal["only", "last", "first", "mean", "median", "min", "max"]
 STATISTICS: dict[str, Statistic] = {"mean": "mean", "median": "median", "min": "min", "max": "max"}
 

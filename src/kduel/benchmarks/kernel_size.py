@@ -100,15 +100,10 @@ class KernelSize(Benchmark[KernelSizeParameters]):
             raise ParseError(f"size contradicts itself: {text} + {data} + {bss} is not {total}")
         modules = self._modules(raw)
         values: dict[str, float] = {
-            "compressed": self._count(raw, "compressed"),
-            "image": self._count(raw, "image"),
-            "text": check_positive(text, "text"),
-            "data": data,
-            "bss": bss,
-            "vmlinux": total,
-            "modules": len(modules),
+            "compressed": self._count(raw, "compressed"), "image": self._count(raw, "image"),
+            "text": check_positive(text, "text"), "data": data, "bss": bss, "vmlinux": total, "modules": len(modules),
             "modules-size": sum(modules),
-        }
+        }  # fmt: skip
         if parameters.initramfs:
             values["initramfs"] = self._count(raw, "initramfs")
         return values

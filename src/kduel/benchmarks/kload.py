@@ -154,16 +154,12 @@ class Kload(VariedBenchmark[KloadParameters]):
         ends = sorted(row[1] for row in out.each.rows)
         starts = [row[0] for row in out.each.rows]
         return {
-            "wall": out.wall_s,
-            "user": out.user_s,
-            "system": out.system_s,
-            "cpu": 100 * (out.user_s + out.system_s) / out.wall_s,
-            "involuntary_switches": float(out.involuntary),
-            "voluntary_switches": float(out.voluntary),
-            "fairness": jain_index([1e6 / end for end in ends]),
+            "wall": out.wall_s, "user": out.user_s, "system": out.system_s,
+            "cpu": 100 * (out.user_s + out.system_s) / out.wall_s, "involuntary_switches": float(out.involuntary),
+            "voluntary_switches": float(out.voluntary), "fairness": jain_index([1e6 / end for end in ends]),
             "start_spread": (max(starts) - min(starts)) / 1e6,
             "turnaround_median": (ends[(len(ends) - 1) // 2] + ends[len(ends) // 2]) / 2e6,
-        }
+        }  # fmt: skip
 
 
 def check_output(out: KloadOutput, parameters: KloadParameters) -> None:

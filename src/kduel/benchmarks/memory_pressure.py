@@ -16,14 +16,9 @@ SWAP_SIZE = 2
 """Swap, for each MiB that is touched."""
 SWAP = Metric("swap-ins", "pages", "lower", "Read from swap, by the whole machine.", "count", aspect="activity")
 TIME = Metric(
-    "time",
-    "us",
-    "lower",
-    "Of a touch: it follows the wall clock.",
-    "mean",
-    aspect="operation-time",
+    "time", "us", "lower", "Of a touch: it follows the wall clock.", "mean", aspect="operation-time",
     derived="ns / touches",
-)
+)  # fmt: skip
 COUNTERS = with_aspect(
     "activity",
     Metric("major-faults", "faults", "lower", "Of the program: touches that had to wait for a page.", "count"),

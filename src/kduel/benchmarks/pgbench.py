@@ -75,14 +75,10 @@ class Pgbench(Benchmark[PgbenchParameters]):
             f'"$bin/psql" {CLIENT} -q -c "VACUUM ANALYZE" -c CHECKPOINT postgres\nsync\n'
         )
         return server(
-            f"postgres-s{parameters.scale}",
-            f'{AS_POSTGRES} "$bin/postgres" -D "$PWD/data" -k "$PWD"',
-            ready=f'"$bin/pg_isready" -q {CLIENT}',
-            before=before,
-            after=after,
-            seconds=25.0 + parameters.scale,
+            f"postgres-s{parameters.scale}", f'{AS_POSTGRES} "$bin/postgres" -D "$PWD/data" -k "$PWD"',
+            ready=f'"$bin/pg_isready" -q {CLIENT}', before=before, after=after, seconds=25.0 + parameters.scale,
             scratch=True,
-        )
+        )  # fmt: skip
 
     def transactions(self, parameters: PgbenchParameters) -> int:
         """The number of transactions of each client."""

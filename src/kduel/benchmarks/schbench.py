@@ -75,13 +75,9 @@ class Schbench(Benchmark[SchbenchParameters]):
         wakeup = read_section(text, "Wakeup", 999)
         request = read_section(text, "Request", 990)
         return {
-            "wakeup-p50": wakeup["50.0th"],
-            "wakeup-p99": wakeup["99.0th"],
-            "wakeup-p99.9": wakeup["99.9th"],
-            "request-p50": request["50.0th"],
-            "request-p99": request["99.0th"],
-            "requests-per-second": rate,
-        }
+            "wakeup-p50": wakeup["50.0th"], "wakeup-p99": wakeup["99.0th"], "wakeup-p99.9": wakeup["99.9th"],
+            "request-p50": request["50.0th"], "request-p99": request["99.0th"], "requests-per-second": rate,
+        }  # fmt: skip
 
 
 def read_section(text: str, kind: str, per_mille: int) -> dict[str, float]:

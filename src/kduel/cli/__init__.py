@@ -52,14 +52,10 @@ GROUPS = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 MODES = {
-    "bundle --unpack": "unbundle",
-    "list kernels": "kernels",
-    "plan --simulate": "calibrate",
-    "query --history": "history",
-    "query --update": "index",
-    "report --boot": "boot",
+    "bundle --unpack": "unbundle", "list kernels": "kernels", "plan --simulate": "calibrate",
+    "query --history": "history", "query --update": "index", "report --boot": "boot",
     "sizes --smallest-ram": "smallest-ram",
-}
+}  # fmt: skip
 """What a word makes of a command, with options and help of its own: by the two words, the name that it had."""
 FORMER = {old: new for new, old in MODES.items()} | {"completion": "--completion"}
 """Names that the next release does not know any more, and what to type instead."""

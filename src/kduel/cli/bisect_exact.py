@@ -32,16 +32,9 @@ def make_builder(tree: Path, source: Path, work: Path, options: BisectOptions, p
     if options.config:
         config, recipe = read_config_option(options.config)
     return Builder(
-        source=source,
-        build=work / "build",
-        config=config,
-        recipe=recipe,
-        warn=UniqueMessages(progress).warn,
-        command=options.build_command,
-        image=options.image,
-        jobs=options.jobs,
-        log=work / "build.log",
-    )
+        source=source, build=work / "build", config=config, recipe=recipe, warn=UniqueMessages(progress).warn,
+        command=options.build_command, image=options.image, jobs=options.jobs, log=work / "build.log",
+    )  # fmt: skip
 
 
 def make_counter(

@@ -29,13 +29,9 @@ def search_by_command(tree: Path, work: Path, history: History, options: BisectO
     """Search by what a command prints."""
     line = options.measure.strip()
     task = make_task(
-        tree,
-        history,
-        options.metric or "value",
-        f"the command '{line}' in a checkout of each commit",
-        options,
+        tree, history, options.metric or "value", f"the command '{line}' in a checkout of each commit", options,
         made_by=named_files(line, work / "checkouts" / history.good),
-    )
+    )  # fmt: skip
     command = ShellMeasurement(tree, work / "checkouts", line, (history.good, history.bad), options.timeout)
     try:
         outcome = search(task, state_directory(work, task), command, progress)
@@ -78,14 +74,9 @@ def make_task(
         seed=options.seed,
     )
     return SearchTask(
-        tree=tree,
-        history=history,
-        metric=metric,
-        subject=subject,
-        settings=settings,
-        made_by=tuple(made_by),
+        tree=tree, history=history, metric=metric, subject=subject, settings=settings, made_by=tuple(made_by),
         restart=options.restart,
-    )
+    )  # fmt: skip
 
 
 def show_outcome(outcome: SearchOutcome, task: SearchTask, options: BisectOptions) -> None:

@@ -102,14 +102,9 @@ def count_first(
         try:
             with show_trials(terminal, part, part.machine, ready.machine.parallel) as (watch, boot_started):
                 run_study(
-                    ready,
-                    where,
-                    origin=suite,
-                    seed=EXACT_SEED,
-                    progress=terminal,
-                    watch=watch,
+                    ready, where, origin=suite, seed=EXACT_SEED, progress=terminal, watch=watch,
                     boot_started=boot_started,
-                )
+                )  # fmt: skip
         finally:
             ready.machine.close()
         results = judge_run(where)

@@ -177,15 +177,9 @@ def run_on_one_machine(
             held.close()  # From here on the trials hold the run.
             with show_trials(terminal, study, study.machine, ready.machine.parallel) as (watch, boot_started):
                 run_study(
-                    ready,
-                    path,
-                    origin=origin,
-                    seed=seed,
-                    progress=terminal,
-                    watch=watch,
-                    boot_started=boot_started,
+                    ready, path, origin=origin, seed=seed, progress=terminal, watch=watch, boot_started=boot_started,
                     give_up=give_up,
-                )
+                )  # fmt: skip
         finally:
             ready.machine.close()
 

@@ -280,14 +280,9 @@ def explain_shared_lines(options: ExplainOptions) -> None:
     progress = Terminal(options.quiet)
     cache = Cache(progress=progress)
     chosen = subject.find_subject(
-        list(options.targets),
-        options.benchmark,
-        options.contender,
-        cache=cache,
-        progress=progress,
-        offline=options.offline,
-        without_run=sharing_study,
-    )
+        list(options.targets), options.benchmark, options.contender, cache=cache, progress=progress,
+        offline=options.offline, without_run=sharing_study,
+    )  # fmt: skip
     names = chosen.names if options.contender else chosen.ready.study.names
     found = explain_sharing(chosen, names, options.benchmark, cache=cache, progress=progress)
     words = [found.benchmark, names[-1], KEPT_AS]

@@ -59,14 +59,9 @@ def command(
     from kduel.store.imported import bring_in
 
     record = bring_in(
-        [read_source(text) for text in files],
-        out,
-        format_name=format_name,
-        conditions=conditions,
-        baseline=baseline,
-        primary=primary,
-        delta=delta,
-    )
+        [read_source(text) for text in files], out, format_name=format_name, conditions=conditions, baseline=baseline,
+        primary=primary, delta=delta,
+    )  # fmt: skip
     formats = ", ".join(sorted({stored.format for stored in record.files}))
     click.echo(
         f"{plural(record.values, 'value')} of {plural(len(record.metrics), 'metric')}, "

@@ -51,13 +51,9 @@ def show_trials(
 def plain_lines(text: str) -> list[str]:
     """The text in lines of PLAIN_WIDTH columns at most, but for words that are longer, all but the first indented."""
     return textwrap.wrap(
-        text,
-        PLAIN_WIDTH,
-        subsequent_indent=INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
+        text, PLAIN_WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False,
         drop_whitespace=True,
-    )
+    )  # fmt: skip
 
 
 def trial_line(progress: TrialDone, host: HostLoad | None = None) -> str:

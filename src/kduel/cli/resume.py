@@ -39,16 +39,9 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
     out = run.absolute()
     with where_started(lock.directory):
         request = RunRequest(
-            study=study,
-            out=out,
-            origin=lock.origin,
-            seed=lock.seed,
-            offline=offline,
-            futility=futility,
-            fail_on=fail_on,
-            notify=notify,
-            quiet=quiet,
-        )
+            study=study, out=out, origin=lock.origin, seed=lock.seed, offline=offline, futility=futility,
+            fail_on=fail_on, notify=notify, quiet=quiet,
+        )  # fmt: skip
         carry_out(request)
 
 

@@ -165,27 +165,12 @@ def read_request(options: RunOptions) -> RunRequest:
         # A block each.
         blocks = options.layouts if blocks is None and options.max_blocks is None else blocks
     study = assemble(
-        file,
-        text,
-        origin,
-        machine=machine,
-        fixed_blocks=blocks,
-        max_blocks=options.max_blocks,
-        delta=options.delta,
-        single=options.single,
-        turns=options.turns,
-    )
+        file, text, origin, machine=machine, fixed_blocks=blocks, max_blocks=options.max_blocks, delta=options.delta,
+        single=options.single, turns=options.turns,
+    )  # fmt: skip
     return RunRequest(
-        study=study,
-        out=options.out,
-        origin=origin,
-        seed=options.seed,
-        offline=options.offline,
-        futility=options.futility,
-        fail_on=options.fail_on,
-        notify=options.notify,
-        quiet=options.quiet,
-        exact_first=options.exact_first,
-        counts_by_default=not (is_file or options.aa or machine or own),
+        study=study, out=options.out, origin=origin, seed=options.seed, offline=options.offline,
+        futility=options.futility, fail_on=options.fail_on, notify=options.notify, quiet=options.quiet,
+        exact_first=options.exact_first, counts_by_default=not (is_file or options.aa or machine or own),
         fleet=options.fleet,
-    )
+    )  # fmt: skip

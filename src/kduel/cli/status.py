@@ -193,23 +193,13 @@ def read_status(path: Path) -> RunStatus:
     judged = [one for one in standings if one.n or state == "finished"]
     running = [] if lock.hosts or state != "running" else running_boots(run, plan)
     return RunStatus(
-        run=str(path),
-        part="",
-        state=state,
-        holder=holder_words(holder),
-        seen=live.written if live else "",
-        blocks=whole_blocks,
-        planned=len(host_of),
-        fixed=lock.blocks.fixed is not None,
-        trials=len(records),
-        planned_trials=len(plan),
-        running=running,
+        run=str(path), part="", state=state, holder=holder_words(holder), seen=live.written if live else "",
+        blocks=whole_blocks, planned=len(host_of), fixed=lock.blocks.fixed is not None, trials=len(records),
+        planned_trials=len(plan), running=running,
         seconds_left=None if state == "finished" else time_left(machines, size, max(1, len(running))),
-        machines=machines,
-        metrics=[f"{one.benchmark}/{one.metric} of {one.contender}: {one.told}" for one in judged],
-        waiting=len(standings) - len(judged),
-        removed=find_removed(run, lock, records),
-    )
+        machines=machines, metrics=[f"{one.benchmark}/{one.metric} of {one.contender}: {one.told}" for one in judged],
+        waiting=len(standings) - len(judged), removed=find_removed(run, lock, records),
+    )  # fmt: skip
 
 
 def holder_words(holder: Holder | None) -> str:

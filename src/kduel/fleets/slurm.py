@@ -98,19 +98,12 @@ class SlurmFleet(Fleet):
     def options(self, name: str, directory: Path, blocks: Sequence[int]) -> list[str]:
         """sbatch's arguments."""
         return [
-            "--parsable",
-            f"--job-name={self.job_name(name)}",
-            f"--nodelist={name}",
-            "--nodes=1",
-            "--ntasks=1",
+            "--parsable", f"--job-name={self.job_name(name)}", f"--nodelist={name}", "--nodes=1", "--ntasks=1",
             *([f"--array=0-{len(blocks) - 1}%1"] if blocks else []),
-            *(["--exclusive"] if self.settings.exclusive else []),
-            "--requeue",
-            "--open-mode=append",
-            f"--output={directory / LOG}",
-            f"--chdir={directory}",
+            *(["--exclusive"] if self.settings.exclusive else []), "--requeue", "--open-mode=append",
+            f"--output={directory / LOG}", f"--chdir={directory}",
             *(f"--{key}={value}" for key, value in wishes(self.settings).items()),
-        ]
+        ]  # fmt: skip
 
     def beat(self, name: str, directory: Path) -> Beat:
         try:

@@ -20,13 +20,9 @@ from kduel.guest.root import BUNDLE, Root, run_for_guest, sources
 from kduel.kernels.apt.mirror import debian_mirror, keyring
 
 DEBIAN = {
-    "x86_64": ("amd64", "bookworm"),
-    "i686": ("i386", "bookworm"),
-    "aarch64": ("arm64", "bookworm"),
-    "armv7l": ("armhf", "bookworm"),
-    "ppc64le": ("ppc64el", "bookworm"),
-    "riscv64": ("riscv64", "trixie"),
-}
+    "x86_64": ("amd64", "bookworm"), "i686": ("i386", "bookworm"), "aarch64": ("arm64", "bookworm"),
+    "armv7l": ("armhf", "bookworm"), "ppc64le": ("ppc64el", "bookworm"), "riscv64": ("riscv64", "trixie"),
+}  # fmt: skip
 """Debian's name of an architecture, and the oldest release that has it next to the others here."""
 
 

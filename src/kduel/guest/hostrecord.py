@@ -143,18 +143,13 @@ class HostRecorder:
             vcpus, others = _add_times(vcpus, further[0]), _add_times(others, further[1])
         busy, steal = cpu_times(_read(self.proc / "stat"))
         return HostSnapshot(
-            at=time.monotonic(),
-            vcpus=vcpus,
-            others=others,
+            at=time.monotonic(), vcpus=vcpus, others=others,
             stalled=stalled_seconds(_read(self.proc / "pressure/cpu")),
             io_stalled=stalled_seconds(_read(self.proc / "pressure/io")),
-            memory_stalled=stalled_seconds(_read(self.proc / "pressure/memory")),
-            steal=steal,
-            busy=busy,
-            interrupts=self._interrupts(),
-            throttled=sum_of_files(map(_read, self._throttles)),
+            memory_stalled=stalled_seconds(_read(self.proc / "pressure/memory")), steal=steal, busy=busy,
+            interrupts=self._interrupts(), throttled=sum_of_files(map(_read, self._throttles)),
             own=time.process_time(),
-        )
+        )  # fmt: skip
 
     def _mark(self, label: str, *, ended: bool) -> None:
         if not ended:

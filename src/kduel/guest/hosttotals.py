@@ -78,19 +78,15 @@ def compare_snapshots(first: HostSnapshot, last: HostSnapshot, clock_mhz: float 
     steal = time_between(first.steal, last.steal)
     _, other_wait = times(first.others, last.others)
     return HostStep(
-        seconds=round(seconds * part, 3),
-        vcpu_run_s=run,
-        vcpu_wait_s=wait,
-        other_wait_s=other_wait,
-        psi_cpu_some=share(first.stalled, last.stalled),
-        psi_io_some=share(first.io_stalled, last.io_stalled),
+        seconds=round(seconds * part, 3), vcpu_run_s=run, vcpu_wait_s=wait, other_wait_s=other_wait,
+        psi_cpu_some=share(first.stalled, last.stalled), psi_io_some=share(first.io_stalled, last.io_stalled),
         psi_memory_some=share(first.memory_stalled, last.memory_stalled),
         steal_s=None if steal is None else round(steal * part, 6),
         interrupts=None if held else increase(first.interrupts, last.interrupts),
         clock_mhz=None if clock_mhz is None else round(clock_mhz, 1),
         throttled=increase(first.throttled, last.throttled),
         other_work=None if run is None else taken_by_others(first, last),
-    )
+    )  # fmt: skip
 
 
 def taken_by_others(first: HostSnapshot, last: HostSnapshot) -> float | None:

@@ -217,18 +217,10 @@ def run(machine: VirtualMachine, console: Path, how: Launch) -> Run:
         watch.timings["kernel"] = log.first
     watch.timings["off"] = watch.own_seconds()
     return Run(
-        results=inbox.path,
-        ended=ended,
-        exit_status=process.returncode,
-        stderr=watch.stderr.decode("utf-8", errors="replace"),
-        timings=watch.timings,
-        waited=watch.waited,
-        argv=argv,
-        pinned=pinned,
-        stuck=stuck,
-        host=recorder.steps if recorder else [],
-        priority=got,
-    )
+        results=inbox.path, ended=ended, exit_status=process.returncode,
+        stderr=watch.stderr.decode("utf-8", errors="replace"), timings=watch.timings, waited=watch.waited, argv=argv,
+        pinned=pinned, stuck=stuck, host=recorder.steps if recorder else [], priority=got,
+    )  # fmt: skip
 
 
 def _pipe(held: contextlib.ExitStack) -> tuple[io.FileIO, io.FileIO]:
@@ -265,14 +257,9 @@ def _start(
     if shutil.which(argv[0]) is None:
         raise HostError(f"{argv[0]} is not installed", f"Install QEMU: {install_command(argv[0])}.")
     return subprocess.Popen(
-        [*confine.prefix(given.user, accelerator), *argv],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=given.numbers,
-        env=confine.environment(preload),
-        start_new_session=True,
-    )
+        [*confine.prefix(given.user, accelerator), *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, pass_fds=given.numbers, env=confine.environment(preload), start_new_session=True,
+    )  # fmt: skip
 
 
 def _bury(process: subprocess.Popen[bytes]) -> None:

@@ -120,13 +120,9 @@ def _try(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> Verdi
     with temporary_directory() as place, confine.nameless(archive.finish()) as initrd:
         console = place / "console"
         machine = VirtualMachine(
-            accelerator=accelerator,
-            cpus=1,
-            memory_mib=256,
-            kernel=kernel,
-            initrd=initrd,
+            accelerator=accelerator, cpus=1, memory_mib=256, kernel=kernel, initrd=initrd,
             cmdline="console=ttyS0 panic=-1 reboot=t",
-        )
+        )  # fmt: skip
         try:
             done = run(machine, console, Launch(boot_deadline=seconds, deadline=seconds))
         except HostError as error:

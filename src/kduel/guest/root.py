@@ -115,14 +115,10 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
     ]
     command = [
         *("mmdebstrap", "--variant=essential", "--mode=auto", f"--architectures={architecture}"),
-        f"--include={','.join(packages)}",
-        '--aptopt=Apt::Install-Recommends "false"',
-        *(f"--dpkgopt=path-exclude={path}" for path in USELESS),
-        *(f"--customize-hook={hook}" for hook in hooks),
-        f"--keyring={keyring()}",
-        *(suite, str(tar)),
-        *sources(suite, components),
-    ]
+        f"--include={','.join(packages)}", '--aptopt=Apt::Install-Recommends "false"',
+        *(f"--dpkgopt=path-exclude={path}" for path in USELESS), *(f"--customize-hook={hook}" for hook in hooks),
+        f"--keyring={keyring()}", *(suite, str(tar)), *sources(suite, components),
+    ]  # fmt: skip
     run_for_guest(command, "the guest root cannot be made")
     # The image's own directory belongs to whoever packs it; in a user namespace that is root too.
     as_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]

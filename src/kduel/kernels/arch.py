@@ -16,12 +16,8 @@ from kduel.kernels.packages.openpgp import check_signature
 from kduel.kernels.packages.pacman import read_identity, unpack_pacman
 
 REPOSITORIES = {
-    "linux": "core",
-    "linux-lts": "core",
-    "linux-zen": "extra",
-    "linux-hardened": "extra",
-    "linux-rt": "extra",
-}
+    "linux": "core", "linux-lts": "core", "linux-zen": "extra", "linux-hardened": "extra", "linux-rt": "extra",
+}  # fmt: skip
 """By package."""
 MOST_DESCRIPTION = 1 << 20
 MIRRORS = Path("/etc/pacman.d/mirrorlist")

@@ -212,15 +212,10 @@ def unpack_candidate(chosen: Candidate, wanted: PackageRequest, archive: Archive
         ],
     }
     kernel = Kernel(
-        spec=wanted.spec,
-        release=files.release,
-        architecture=ARCHITECTURES[wanted.architecture][1],
-        image=files.image,
-        sha256=sha256_of(files.image),
-        config=files.config,
-        modules=files.modules,
+        spec=wanted.spec, release=files.release, architecture=ARCHITECTURES[wanted.architecture][1],
+        image=files.image, sha256=sha256_of(files.image), config=files.config, modules=files.modules,
         provenance=provenance,
-    )
+    )  # fmt: skip
     stored.write(into, kernel)
 
 

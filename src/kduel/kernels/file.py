@@ -69,14 +69,9 @@ def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: di
         if text:
             (into / "config").write_bytes(text)
         kernel = Kernel(
-            spec=spec,
-            release=release,
-            architecture=image.architecture,
-            image=copied,
-            sha256=digest,
-            config=into / "config" if text else None,
-            provenance=provenance,
-        )
+            spec=spec, release=release, architecture=image.architecture, image=copied, sha256=digest,
+            config=into / "config" if text else None, provenance=provenance,
+        )  # fmt: skip
         stored.write(into, kernel)
 
     entry = cache.entry(stored.KIND, f"file-{key_part(release)}-{key}", build)

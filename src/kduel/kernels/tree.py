@@ -63,15 +63,10 @@ class Tree(KernelSource):
                 with progress.task(f"copying {plural(len(files), 'module')} of {release}"):
                     copy_modules(tree, files, into / "lib/modules" / release)
             kernel = Kernel(
-                spec=spec,
-                release=release,
-                architecture=architecture,
-                image=copied,
-                sha256=digest,
-                config=into / "config",
-                modules=into / "lib/modules" / release if files else None,
+                spec=spec, release=release, architecture=architecture, image=copied, sha256=digest,
+                config=into / "config", modules=into / "lib/modules" / release if files else None,
                 provenance=_provenance(tree),
-            )
+            )  # fmt: skip
             stored.write(into, kernel)
 
         entry = cache.entry(stored.KIND, f"tree-{key_part(release)}-{stamp.hexdigest()[:12]}", build)

@@ -182,13 +182,9 @@ class Boards(MachineKind[BoardSettings]):
             self.check_architecture(settings, arm.kernel.spec, arm.kernel.architecture)
         check(settings.place, described, arms, needs)
         inner = QemuSettings(
-            cpus=settings.cpus or described.cpus,
-            memory=settings.memory or described.memory,
-            accel="tcg",
-            clocksource=described.clocksource,
-            cmdline=settings.cmdline,
-            boot_deadline=settings.boot_deadline,
-        )
+            cpus=settings.cpus or described.cpus, memory=settings.memory or described.memory, accel="tcg",
+            clocksource=described.clocksource, cmdline=settings.cmdline, boot_deadline=settings.boot_deadline,
+        )  # fmt: skip
         mebibytes(inner.memory, "memory")
         box = busybox(described.architecture, described.busybox, **means)
         files = needs.files_and_programs(described.architecture, cache=cache)

@@ -191,13 +191,9 @@ class Build(MachineKind[BuildSettings]):
         """The source and how it will be built: the trials do the building."""
         plan = plan_of(spec, cache=cache, progress=progress, offline=offline, modules=modules)
         return Kernel(
-            spec=spec,
-            release=plan.source.version,
-            architecture=plan.recipe.target.machine,
-            image=plan.source.tree / "Makefile",
-            sha256=plan.key,
-            provenance=plan.facts,
-        )
+            spec=spec, release=plan.source.version, architecture=plan.recipe.target.machine,
+            image=plan.source.tree / "Makefile", sha256=plan.key, provenance=plan.facts,
+        )  # fmt: skip
 
     def prepare(self, settings: BuildSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         cache = means["cache"]

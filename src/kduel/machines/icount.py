@@ -194,19 +194,12 @@ class IcountMachine(QemuMachine):
         """Hash of all that determines a trial: kernel, programs, script, command line, QEMU and its arguments."""
         settings = self.settings_of(trial.arm)
         return digest(
-            self.facts["qemu"],
-            self.fixed_options(trial),
-            self.cmdline(trial.arm),
-            trial.arm.kernel.sha256,
-            self.bases[trial.arm.kernel.parts].archive.parent.name,
-            str(settings.memory),
-            *([settings.cpus] if settings.cpus > 1 else []),
-            *([settings.topology] if settings.topology else []),
-            *([self.icount.quantum, self.descends(trial)] if self.icount.scheduling else []),
-            self.plugin.parent.name,
-            self.guard.parent.name,
-            trial.script,
-        )
+            self.facts["qemu"], self.fixed_options(trial), self.cmdline(trial.arm), trial.arm.kernel.sha256,
+            self.bases[trial.arm.kernel.parts].archive.parent.name, str(settings.memory),
+            *([settings.cpus] if settings.cpus > 1 else []), *([settings.topology] if settings.topology else []),
+            *([self.icount.quantum, self.descends(trial)] if self.icount.scheduling else []), self.plugin.parent.name,
+            self.guard.parent.name, trial.script,
+        )  # fmt: skip
 
     def boot_once(
         self,

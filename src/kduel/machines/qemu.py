@@ -85,16 +85,10 @@ class InQemu(GuestMachine):
         """A virtual machine of that kind with what the settings and the arm determine, and its own particulars."""
         settings = self.settings_of(arm)
         return kind(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=settings.cpus,
-            topology=settings.planned_topology,
-            memory_mib=mebibytes(settings.memory, "memory"),
-            kernel=self.booted_file(arm.kernel),
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
-            **particulars,
-        )
+            architecture=arm.kernel.architecture, accelerator=self.accelerator, cpus=settings.cpus,
+            topology=settings.planned_topology, memory_mib=mebibytes(settings.memory, "memory"),
+            kernel=self.booted_file(arm.kernel), initrd=initrd, cmdline=self.cmdline(arm), **particulars,
+        )  # fmt: skip
 
     def booted_file(self, kernel: Kernel) -> Path:
         """The file by which a kernel is booted."""
@@ -307,13 +301,9 @@ class QemuMachine(InQemu):
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
         return self.make_guest(
-            VirtualMachine,
-            arm,
-            initrd,
-            root=self.root.image,
-            scratch=disk,
+            VirtualMachine, arm, initrd, root=self.root.image, scratch=disk,
             disk_cache=self.settings_of(arm).disk_cache,
-        )
+        )  # fmt: skip
 
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""

@@ -325,23 +325,13 @@ def make_early_lock(study: Study, arms: Sequence[Arm], unbuilt: dict[str, str], 
     """lock.json before the machine is prepared."""
     kernels = {arm.contender.name: arm.kernel for arm in arms}
     return Lock(
-        kduel=full_version(),
-        seed=seed,
-        origin=origin,
-        directory=str(Path.cwd()),
-        study=study.about,
-        blocks=study.blocks,
-        settle=study.settle,
-        machine=MachineRecord(kind=study.machine, settings=study.machine_settings),
-        contenders=study.contenders,
+        kduel=full_version(), seed=seed, origin=origin, directory=str(Path.cwd()), study=study.about,
+        blocks=study.blocks, settle=study.settle,
+        machine=MachineRecord(kind=study.machine, settings=study.machine_settings), contenders=study.contenders,
         kernels=[kernel_record(one, kernels.get(one.name), unbuilt.get(one.name, "")) for one in study.contenders],
-        steps=study.steps,
-        design=study.design,
-        bound=study.bound,
-        edition=EDITION,
-        host=host_record(),
+        steps=study.steps, design=study.design, bound=study.bound, edition=EDITION, host=host_record(),
         prepared=False,
-    )
+    )  # fmt: skip
 
 
 def add_machine(lock: Lock, ready: Ready) -> Lock:
@@ -394,29 +384,19 @@ def disturbance_rule(study: Study, machine: Machine) -> Disturbance | None:
 def kernel_record(contender: Contender, kernel: Kernel | None, unbuilt: str) -> KernelRecord:
     """Record of a contender's kernel, without paths, since the run may travel."""
     return KernelRecord(
-        spec=kernel.spec if kernel else contender.kernel,
-        release=kernel.release if kernel else "",
-        architecture=kernel.architecture if kernel else "",
-        sha256=kernel.sha256 if kernel else "",
-        provenance=kernel.provenance if kernel else {},
-        unbuilt=unbuilt,
-        sysctl=contender.sysctl,
+        spec=kernel.spec if kernel else contender.kernel, release=kernel.release if kernel else "",
+        architecture=kernel.architecture if kernel else "", sha256=kernel.sha256 if kernel else "",
+        provenance=kernel.provenance if kernel else {}, unbuilt=unbuilt, sysctl=contender.sysctl,
         machine=contender.machine,
-    )
+    )  # fmt: skip
 
 
 def host_record() -> HostRecord:
     """The host, as far as it may matter to a reader of the run."""
     return HostRecord(
-        system=platform.platform(),
-        kernel=platform.release(),
-        python=platform.python_version(),
-        cpus=os.cpu_count(),
-        cpu=cpu_model(),
-        machine=machine_hash(),
-        load=os.getloadavg()[0],
-        architecture=platform.machine(),
-    )
+        system=platform.platform(), kernel=platform.release(), python=platform.python_version(), cpus=os.cpu_count(),
+        cpu=cpu_model(), machine=machine_hash(), load=os.getloadavg()[0], architecture=platform.machine(),
+    )  # fmt: skip
 
 
 def cpu_model() -> str:

@@ -58,10 +58,6 @@ def make_trials(
             progress.warn(f"{why}\n{decision.console_hint(contender)}. The others go on without it.")
 
     trials.make(
-        ready,
-        records.missing_boots(),
-        take,
-        is_over=decision.is_over,
-        next_boot=decision.next_boot,
+        ready, records.missing_boots(), take, is_over=decision.is_over, next_boot=decision.next_boot,
         reasons_not_to_boot=records.reasons_not_to_boot,
-    )
+    )  # fmt: skip

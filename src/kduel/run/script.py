@@ -89,15 +89,9 @@ class TrialSetup:
         shared = in_shared_turns(self.study)
         draws = any(self.prepared.benchmarks[index].draws for index in order)
         text = compose(
-            parts,
-            settle=self.study.settle,
-            setup=setup.before_all,
-            undo=setup.after_all if shared else None,
-            modules=self.modules,
-            seed=seed if draws else None,
-            recorded=recorded,
-            link=link,
-        )
+            parts, settle=self.study.settle, setup=setup.before_all, undo=setup.after_all if shared else None,
+            modules=self.modules, seed=seed if draws else None, recorded=recorded, link=link,
+        )  # fmt: skip
         services = {part.service.name: part.service.timeout for part in parts if part.service}
         seconds = sum(services.values()) + sum(part.timeout for part in parts)
         settings = setup.seconds * (len(parts) if shared else 1)

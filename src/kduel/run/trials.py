@@ -91,14 +91,9 @@ class Trials:
         """The trials of a planned run, of which some may be there."""
         lock = records.lock
         return cls(
-            records.run,
-            lock.disturbance,
-            len(records.plan),
-            progress,
-            past=records.by_id.values(),
-            covariates=bool(lock.covariates),
-            boot_started=boot_started,
-        )
+            records.run, lock.disturbance, len(records.plan), progress, past=records.by_id.values(),
+            covariates=bool(lock.covariates), boot_started=boot_started,
+        )  # fmt: skip
 
     def make(
         self,
@@ -207,13 +202,9 @@ class Trials:
         (staged / "guest.sh").write_text(script.text, "utf-8")
         self.boot_started(boot, staged)
         trial = Trial(
-            id=boot[0].id,
-            arm=next(arm for arm in ready.arms if arm.contender.name == boot[0].contender),
-            script=script.text,
-            deadline=script.deadline,
-            into=staged,
-            block=boot[0].block,
-        )
+            id=boot[0].id, arm=next(arm for arm in ready.arms if arm.contender.name == boot[0].contender),
+            script=script.text, deadline=script.deadline, into=staged, block=boot[0].block,
+        )  # fmt: skip
         return BegunBoot(trial, started, clock, repeats)
 
     def end(
@@ -240,24 +231,12 @@ class Trials:
             for planned, part, host in zip(boot, parts, hosts, strict=True):
                 void, values, failed = examine(ready, planned, part, outcome.why)
                 record = TrialRecord(
-                    id=planned.id,
-                    block=planned.block,
-                    position=planned.position,
-                    contender=planned.contender,
-                    status="void" if void else "partial" if failed else "ok",
-                    void=void,
-                    failed_steps=failed,
-                    started=begun.started,
-                    seconds=seconds,
-                    timings=outcome.timings,
-                    facts=outcome.facts,
-                    boot=planned.boot,
-                    steps=planned.steps,
-                    host=host,
-                    other_work_before=other_work,
-                    repeats=begun.repeats,
-                    member=planned.host,
-                )
+                    id=planned.id, block=planned.block, position=planned.position, contender=planned.contender,
+                    status="void" if void else "partial" if failed else "ok", void=void, failed_steps=failed,
+                    started=begun.started, seconds=seconds, timings=outcome.timings, facts=outcome.facts,
+                    boot=planned.boot, steps=planned.steps, host=host, other_work_before=other_work,
+                    repeats=begun.repeats, member=planned.host,
+                )  # fmt: skip
                 trials.append(EndedTrial(part, record, values))
             return trials
 

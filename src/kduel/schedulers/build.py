@@ -143,15 +143,8 @@ def _build_one(
     def into(directory: Path) -> None:
         with tempfile.TemporaryDirectory(dir=target) as place:
             command = [
-                "cargo",
-                "install",
-                "--locked",
-                chosen.name,
-                "--version",
-                f"={chosen.version}",
-                "--root",
-                place,
-            ]
+                "cargo", "install", "--locked", chosen.name, "--version", f"={chosen.version}", "--root", place,
+            ]  # fmt: skip
             log = target / f"{chosen.name}.log"
             with log.open("wb") as stream, progress.task(f"building {chosen.name} {chosen.version}"):
                 status = subprocess.run(

@@ -79,12 +79,8 @@ def _word(text: str, word: str) -> dict[str, str | int]:
     if name in FIXED and not colon:
         return {"kind": name}
     readers: dict[str, Callable[[str, str], dict[str, str | int]]] = {
-        "fifo": _priority,
-        "rr": _priority,
-        "deadline": _deadline,
-        "nice": _nice,
-        "slice": _slice,
-    }
+        "fifo": _priority, "rr": _priority, "deadline": _deadline, "nice": _nice, "slice": _slice,
+    }  # fmt: skip
     if name not in readers or not value:
         raise policy_error(text, f"{word!r} is not known")
     if name in REALTIME:

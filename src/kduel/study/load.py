@@ -68,13 +68,9 @@ def assemble(
     `delta` and `turns` replace the file's. `single` counts once, in each layout, what is otherwise counted under several conditions.
     """
     crossed = cross(
-        file.contender,
-        file.factor,
-        file.benchmark,
-        file.design,
-        origin,
+        file.contender, file.factor, file.benchmark, file.design, origin,
         fixed_blocks or max_blocks or file.blocks.count,
-    )
+    )  # fmt: skip
     contenders = crossed.contenders
     if len(contenders) < 2:
         only = f"{contenders[0].name} is one contender" if contenders else f"{origin} has no contender"

@@ -21,27 +21,15 @@ SYSCTL = "/proc/sys/kernel/sched_schedstats"
 ENABLE = f"[ ! -e {SYSCTL} ] || echo 1 >{SYSCTL}\n"
 """Shell line that switches the counters on for good."""
 _CPU = {
-    "yields": 0,
-    "schedules": 2,
-    "idle-switches": 3,
-    "wakeups": 4,
-    "wakeups-local": 5,
-    "run-time": 6,
-    "run-delay": 7,
+    "yields": 0, "schedules": 2, "idle-switches": 3, "wakeups": 4, "wakeups-local": 5, "run-time": 6, "run-delay": 7,
     "time-slices": 8,
-}
+}  # fmt: skip
 """Columns of a CPU's line, the same in versions 15 to 17; version 14 has three more for sched_yield in front."""
 _BALANCE = ("calls", "balanced", "failed", "imbalance", "pulled", "pulled-hot", "no-queue", "no-group")
 _BALANCE_17 = (*_BALANCE[:3], *(f"imbalance-{kind}" for kind in ("load", "util", "task", "misc")), *_BALANCE[4:])
 _LAST = (
-    "active",
-    "active-failed",
-    "active-pushed",
-    *("",) * 6,
-    "wakeups-remote",
-    "wakeups-affine",
-    "wakeups-balance",
-)
+    "active", "active-failed", "active-pushed", *("",) * 6, "wakeups-remote", "wakeups-affine", "wakeups-balance",
+)  # fmt: skip
 _IDLE_FIRST, _BUSY_FIRST = ("idle", "busy", "newidle"), ("busy", "idle", "newidle")
 _DOMAIN = {
     "14": (_IDLE_FIRST, _BALANCE),

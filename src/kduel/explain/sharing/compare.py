@@ -229,15 +229,10 @@ def shared_by(
     lines.sort(key=lambda line: (-line.times, line.name))
     steady, amortised = over_rounds(region)
     return SharedBy(
-        contender=contender,
-        release=release,
-        median=steady,
-        mean=amortised,
-        lines=lines,
-        accesses=over_rounds(region, ACCESSES)[0],
-        locked=over_rounds(region, LOCKED)[0],
+        contender=contender, release=release, median=steady, mean=amortised, lines=lines,
+        accesses=over_rounds(region, ACCESSES)[0], locked=over_rounds(region, LOCKED)[0],
         touched=touched_lines(region, namer),
-    )
+    )  # fmt: skip
 
 
 INSIDE, ACCESSES, LOCKED = 1, 4, 5

@@ -55,13 +55,9 @@ def as_text(found: SharingExplanation, limit: int = 25, width: int = PLAIN_WIDTH
         lines.append(line(row.change, figures(row), f"{row.name}{false_sharing_note(row)}"))
         for text in meeting_lines(row):
             lines += textwrap.wrap(
-                text,
-                max(width, 60),
-                initial_indent=indent,
-                subsequent_indent=indent + "  ",
-                break_long_words=False,
+                text, max(width, 60), initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False,
                 break_on_hyphens=False,
-            )
+            )  # fmt: skip
     if rest:
         sums = (format_moves(sum(times)) for times in zip(*(row.times for row in rest), strict=True))
         lines.append(line("", sums, f"in {plural(len(rest), 'rarer line')} (--limit 0)"))

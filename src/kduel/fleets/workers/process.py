@@ -54,13 +54,9 @@ class Worker:
             with log:
                 self.process = subprocess.Popen(
                     [*self.command(directory), "--stdin", *(["--describe"] if describe else [])],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    text=True,
-                    errors="replace",
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace",
                     start_new_session=True,
-                )
+                )  # fmt: skip
         self.listener = threading.Thread(target=self.listen, args=(self.process, directory), daemon=True)
         self.listener.start()
 

@@ -33,15 +33,11 @@ APIS = (1, 3)
 """Versions of QEMU's plug-in interface."""
 
 TARGETS = {
-    "x86_64": ("x86_64-linux-musl", "-mcpu=x86_64"),
-    "i686": ("x86-linux-musl", "-mcpu=pentium4"),
-    "aarch64": ("aarch64-linux-musl", "-mcpu=generic"),
-    "armv7l": ("arm-linux-musleabihf", "-mcpu=generic+v7a"),
-    "riscv64": ("riscv64-linux-musl", "-mcpu=baseline_rv64"),
-    "ppc": ("powerpc-linux-musl", "-mcpu=ppc"),
-    "ppc64": ("powerpc64-linux-musl", "-mcpu=ppc64"),
-    "ppc64le": ("powerpc64le-linux-musl", "-mcpu=ppc64le"),
-}
+    "x86_64": ("x86_64-linux-musl", "-mcpu=x86_64"), "i686": ("x86-linux-musl", "-mcpu=pentium4"),
+    "aarch64": ("aarch64-linux-musl", "-mcpu=generic"), "armv7l": ("arm-linux-musleabihf", "-mcpu=generic+v7a"),
+    "riscv64": ("riscv64-linux-musl", "-mcpu=baseline_rv64"), "ppc": ("powerpc-linux-musl", "-mcpu=ppc"),
+    "ppc64": ("powerpc64-linux-musl", "-mcpu=ppc64"), "ppc64le": ("powerpc64le-linux-musl", "-mcpu=ppc64le"),
+}  # fmt: skip
 """Targets by `uname -m`: Zig's target and the oldest processor that must be able to run it."""
 
 _FLAGS = ("-static", "-O2", "-s", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fno-ident", "-fwrapv")

@@ -245,13 +245,9 @@ class Archive:
             why = telling_line(complaints) if complaints else f"{', '.join(sorted(answered))} name none"
             raise HostError(f"Debian's archive at {debian_mirror()} serves no kernels: {why}", CHECK_MIRROR)
         index = Index(
-            schema=SCHEMA,
-            made=time.time(),
-            asked=os.environ.get("KDUEL_DEBIAN_MIRROR", ""),
-            suites=tuple(suites),
-            packages=packages,
-            failed=failed,
-        )
+            schema=SCHEMA, made=time.time(), asked=os.environ.get("KDUEL_DEBIAN_MIRROR", ""), suites=tuple(suites),
+            packages=packages, failed=failed,
+        )  # fmt: skip
         if len(expired) == len(failed):
             with as_cache_error(self.place):
                 fresh = self.place / f".index.{os.getpid()}"
@@ -329,22 +325,11 @@ def _kernel_packages(stanzas: bytes, suite: str, base: str) -> Iterator[Package]
         if not {"Version", "Architecture", "Size", "SHA256", "Filename"} <= fields.keys():
             continue
         check_listed(
-            base,
-            name,
-            version=fields["Version"],
-            architecture=fields["Architecture"],
-            size=fields["Size"],
-            sha256=fields["SHA256"],
-            file=fields["Filename"].rpartition("/")[2],
-        )
+            base, name, version=fields["Version"], architecture=fields["Architecture"], size=fields["Size"],
+            sha256=fields["SHA256"], file=fields["Filename"].rpartition("/")[2],
+        )  # fmt: skip
         yield Package(
-            name=name,
-            version=fields["Version"],
-            architecture=fields["Architecture"],
-            suites=(suite,),
-            size=int(fields["Size"]),
-            sha256=fields["SHA256"],
-            file=fields["Filename"],
-            base=base,
+            name=name, version=fields["Version"], architecture=fields["Architecture"], suites=(suite,),
+            size=int(fields["Size"]), sha256=fields["SHA256"], file=fields["Filename"], base=base,
             depends=", ".join(fields[key] for key in ("Depends", "Pre-Depends") if key in fields),
-        )
+        )  # fmt: skip

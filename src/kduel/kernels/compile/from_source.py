@@ -200,14 +200,8 @@ def keep_kernel(planned: CompilePlan, place: Path, into: Path, missed: list[str]
     copy_modules(place, files, into / "lib/modules" / release)
     objects.keep_objects_list(place, into, planned.recipe.target, planned.source.tree)
     kernel = Kernel(
-        spec=planned.spec,
-        release=release,
-        architecture=identify(image).architecture,
-        image=copied,
-        sha256=digest,
-        config=into / "config",
-        modules=into / "lib/modules" / release if files else None,
-        vmlinux=into / "vmlinux",
+        spec=planned.spec, release=release, architecture=identify(image).architecture, image=copied, sha256=digest,
+        config=into / "config", modules=into / "lib/modules" / release if files else None, vmlinux=into / "vmlinux",
         provenance=planned.facts | ({"not_taken": missed} if missed else {}),
-    )
+    )  # fmt: skip
     stored.write(into, kernel)

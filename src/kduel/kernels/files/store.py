@@ -39,30 +39,19 @@ def write(entry: Path, kernel: Kernel) -> None:
         return str(path.relative_to(entry)) if path else None
 
     record = Record(
-        release=kernel.release,
-        architecture=kernel.architecture,
-        image=str(kernel.image.relative_to(entry)),
-        sha256=kernel.sha256,
-        config=relative(kernel.config),
-        modules=relative(kernel.modules),
-        provenance=kernel.provenance,
-        vmlinux=relative(kernel.vmlinux),
-    )
+        release=kernel.release, architecture=kernel.architecture, image=str(kernel.image.relative_to(entry)),
+        sha256=kernel.sha256, config=relative(kernel.config), modules=relative(kernel.modules),
+        provenance=kernel.provenance, vmlinux=relative(kernel.vmlinux),
+    )  # fmt: skip
     (entry / "kernel.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
 
 
 def describe(files: UnpackedKernel, spec: str, provenance: dict[str, Any]) -> Kernel:
     """The kernel that was unpacked. Raises InputError where its image is no kernel's."""
     return Kernel(
-        spec=spec,
-        release=files.release,
-        architecture=identify(files.image).architecture,
-        image=files.image,
-        sha256=sha256_of(files.image),
-        config=files.config,
-        modules=files.modules,
-        provenance=provenance,
-    )
+        spec=spec, release=files.release, architecture=identify(files.image).architecture, image=files.image,
+        sha256=sha256_of(files.image), config=files.config, modules=files.modules, provenance=provenance,
+    )  # fmt: skip
 
 
 def read(entry: Path, spec: str) -> Kernel:
@@ -74,16 +63,11 @@ def read(entry: Path, spec: str) -> Kernel:
     if not intact:
         raise damage_error(entry, "the kernel image is not the one that was stored")
     return Kernel(
-        spec=spec,
-        release=record.release,
-        architecture=record.architecture,
-        image=image,
-        sha256=record.sha256,
+        spec=spec, release=record.release, architecture=record.architecture, image=image, sha256=record.sha256,
         config=entry / record.config if record.config else None,
         modules=entry / record.modules if record.modules else None,
-        vmlinux=entry / record.vmlinux if record.vmlinux else None,
-        provenance=record.provenance,
-    )
+        vmlinux=entry / record.vmlinux if record.vmlinux else None, provenance=record.provenance,
+    )  # fmt: skip
 
 
 def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:

@@ -24,13 +24,9 @@ SLOWEST, PATIENCE = 4096, 60.0
 MOST_BEFORE = 1 << 20
 """Bytes of headers and redirects."""
 HANDLERS = (
-    urllib.request.ProxyHandler,
-    urllib.request.UnknownHandler,
-    urllib.request.HTTPDefaultErrorHandler,
-    urllib.request.HTTPRedirectHandler,
-    urllib.request.HTTPErrorProcessor,
-    urllib.request.FileHandler,
-)
+    urllib.request.ProxyHandler, urllib.request.UnknownHandler, urllib.request.HTTPDefaultErrorHandler,
+    urllib.request.HTTPRedirectHandler, urllib.request.HTTPErrorProcessor, urllib.request.FileHandler,
+)  # fmt: skip
 """Of urllib, without FTP, to which a redirect may lead."""
 
 

@@ -59,19 +59,8 @@ def linked_archives(build: Path) -> Iterator[str]:
         yield whole[0]
     else:
         tops = (
-            "init",
-            "usr",
-            "arch",
-            "kernel",
-            "certs",
-            "mm",
-            "fs",
-            "ipc",
-            "security",
-            "crypto",
-            "block",
-            "io_uring",
-        )
+            "init", "usr", "arch", "kernel", "certs", "mm", "fs", "ipc", "security", "crypto", "block", "io_uring",
+        )  # fmt: skip
         rest = sorted(entry.name for entry in build.iterdir() if entry.is_dir() and entry.name not in tops)
         for top in (*tops, *rest):
             if (build / top / "built-in.a").is_file():

@@ -118,14 +118,9 @@ class GuestMachine(Machine):
             marks = envelope.bring_in(done.results, trial.into).marks
         except envelope.BrokenEnvelope as error:
             found = diagnose(
-                console,
-                ended=done.ended,
-                ready="ready" in done.timings,
-                seconds=done.timings["off"] - done.waited,
-                waited=done.waited,
-                stderr=done.stderr,
-                stuck=done.stuck,
-            )
+                console, ended=done.ended, ready="ready" in done.timings, seconds=done.timings["off"] - done.waited,
+                waited=done.waited, stderr=done.stderr, stuck=done.stuck,
+            )  # fmt: skip
             void, message = found.void, found.message
             if void == "oops" and (fault := self.fault_of_emulator(trial.arm, console)):
                 void, message = EMULATOR_FAULT, f"{fault} {message}"

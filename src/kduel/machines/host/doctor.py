@@ -25,50 +25,23 @@ PROGRAMS = ("qemu-system-x86_64", "mkfs.ext4", "setpriv", "zstd")
 ROOT_PROGRAMS = ("mmdebstrap", "mksquashfs", "apt-get", "dpkg-deb")
 """What fetching Debian's kernels and making a guest's root takes."""
 BUSY_SERVICES = (
-    "apt-daily",
-    "unattended-upgrades",
-    "packagekit",
-    "tracker-miner-fs",
-    "laptop-mode",
-    "tlp",
-    "tuned",
+    "apt-daily", "unattended-upgrades", "packagekit", "tracker-miner-fs", "laptop-mode", "tlp", "tuned",
     "ananicy-cpp",
-)
+)  # fmt: skip
 
 TUNERS = (
-    "laptop-mode",
-    "tlp",
-    "tuned",
-    "power-profiles-daemon",
-    "thermald",
-    "cpupower",
-    "cpufrequtils",
-    "auto-cpufreq",
+    "laptop-mode", "tlp", "tuned", "power-profiles-daemon", "thermald", "cpupower", "cpufrequtils", "auto-cpufreq",
     "ananicy",
-)
+)  # fmt: skip
 """Services that set what a comparison should hold still; two of them at once fight."""
 
 
 def examine_host(root: Path = Path("/")) -> list[Check]:
     """Everything worth telling, what prevents first."""
     looks = (
-        programs,
-        guest_root,
-        kvm,
-        memory,
-        disk,
-        load,
-        weight,
-        emulator,
-        steal,
-        clock,
-        governor,
-        turbo,
-        throttling,
-        smt,
-        battery,
-        services,
-    )
+        programs, guest_root, kvm, memory, disk, load, weight, emulator, steal, clock, governor, turbo, throttling,
+        smt, battery, services,
+    )  # fmt: skip
     found = [finding for look in looks for finding in look(root)]
     order = {"prevents": 0, "disturbs": 1, "good": 2}
     return sorted(found, key=lambda finding: order[finding.weight])

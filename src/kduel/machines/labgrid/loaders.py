@@ -97,13 +97,9 @@ class Fastboot:
         command = [*self.driver._get_fastboot_prefix(), *words, sent.get_remote_path()]
         try:
             done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=self.real.seconds_per_command,
-                check=False,
-            )
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                timeout=self.real.seconds_per_command, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             said = (error.stdout or b"").decode(errors="replace")
             return f"{last_line(said, SILENT)}; it was ended after {self.real.seconds_per_command} s (seconds_per_command)"

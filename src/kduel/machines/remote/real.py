@@ -51,14 +51,9 @@ class RealMachine(Machine):
     def boot(self, trial: Trial) -> Outcome:
         """The arm's kernel, the script, its files."""
         journey = self.way(
-            self.settings,
-            self.connection,
-            trial,
-            boot=self.facts["boot"],
-            entries=self.entries,
-            cmdline=self.facts.get("cmdline", ""),
-            programs=self.programs,
-        )
+            self.settings, self.connection, trial, boot=self.facts["boot"], entries=self.entries,
+            cmdline=self.facts.get("cmdline", ""), programs=self.programs,
+        )  # fmt: skip
         try:
             outcome = journey.go()
         except TrialRefused as error:

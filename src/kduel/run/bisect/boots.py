@@ -129,13 +129,9 @@ class BootMeasurement:
             self.trials = self.open_trials(ready)
         number = 1 + max((int(name.split("-")[0]) for name in self.run.names()), default=0)
         planned = PlannedTrial(
-            id=f"{number:04}-{commit[:12]}",
-            block=number,
-            position=number - 1,
-            contender=ready.arms[0].contender.name,
-            boot=number - 1,
-            steps=list(range(len(ready.study.steps))),
-        )
+            id=f"{number:04}-{commit[:12]}", block=number, position=number - 1,
+            contender=ready.arms[0].contender.name, boot=number - 1, steps=list(range(len(ready.study.steps))),
+        )  # fmt: skip
         kept: list[EndedTrial] = []
         self.trials.make(ready, [[planned]], kept.extend)
         return kept[0]

@@ -225,15 +225,10 @@ def bisect(
         ends_of_set = enclosing_commits(place, found.commits, path)
     before, after = (trier.counted.get(commit) for commit in ends_of_set)
     return ExactSearch(
-        found=found,
-        old_value=old_value,
-        new_value=new_value,
-        unit=trier.unit,
-        before=before.value if before else None,
-        after=after.value if after else None,
-        explanation=_explain(trier, before, after),
-        path=path,
-    )
+        found=found, old_value=old_value, new_value=new_value, unit=trier.unit,
+        before=before.value if before else None, after=after.value if after else None,
+        explanation=_explain(trier, before, after), path=path,
+    )  # fmt: skip
 
 
 def enclosing_commits(place: Path, commits: Sequence[str], path: Sequence[PathStep]) -> tuple[str, str]:

@@ -39,14 +39,10 @@ class CommitKernels:
         """The kernel's image, its configuration and modules beside it. Raises Unbuildable, and what builders raise."""
         place = self.builder.source
         parts = (
-            git(place, "rev-parse", f"{commit}^{{tree}}"),
-            self.builder.command,
-            self.builder.image,
-            self.builder.settings(),
-            *(f"{name}={os.environ[name]}" for name in INFLUENCES if name in os.environ),
-            compiler_words(),
-            *self.builder.files_of_command(),
-        )
+            git(place, "rev-parse", f"{commit}^{{tree}}"), self.builder.command, self.builder.image,
+            self.builder.settings(), *(f"{name}={os.environ[name]}" for name in INFLUENCES if name in os.environ),
+            compiler_words(), *self.builder.files_of_command(),
+        )  # fmt: skip
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
         def build(into: Path) -> None:

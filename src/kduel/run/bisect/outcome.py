@@ -133,19 +133,12 @@ class SearchOutcome(Struct, frozen=True, kw_only=True):
     def document(self) -> dict[str, Any]:
         """For --format json."""
         return {
-            "schema": SCHEMA,
-            "good": self.good,
-            "bad": self.bad,
-            "metric": self.metric,
-            "set": self.set,
-            "probability": self.probability,
-            "effect_pct": self.effect.mean if self.effect else None,
+            "schema": SCHEMA, "good": self.good, "bad": self.bad, "metric": self.metric, "set": self.set,
+            "probability": self.probability, "effect_pct": self.effect.mean if self.effect else None,
             "ci_low_pct": self.effect.low if self.effect else None,
-            "ci_high_pct": self.effect.high if self.effect else None,
-            "levels": self.levels,
-            "measurements": self.measurements,
-            "confirmed": self.confirmed,
-        }
+            "ci_high_pct": self.effect.high if self.effect else None, "levels": self.levels,
+            "measurements": self.measurements, "confirmed": self.confirmed,
+        }  # fmt: skip
 
 
 def estimate_levels(

@@ -210,14 +210,9 @@ def count_arms(
 
     def count(name: str) -> CountedTrial:
         found = count_arm(
-            machine,
-            arms[name],
-            script_of_all_steps(ready, arms[name], seed),
-            cache=cache,
-            disassemble=disassemble,
-            lines=lines,
-            boot=boot,
-        )
+            machine, arms[name], script_of_all_steps(ready, arms[name], seed), cache=cache, disassemble=disassemble,
+            lines=lines, boot=boot,
+        )  # fmt: skip
         task.advance()
         return found
 
@@ -344,15 +339,8 @@ def as_json(found: Explanation) -> bytes:
 def cost_json(found: Explanation, rows: list[Cost]) -> bytes:
     """The classes and functions of an operation's costs: counts over `operations`."""
     document = {
-        "schema": COST_SCHEMA,
-        "benchmark": found.benchmark,
-        "baseline": found.baseline,
-        "contender": found.contender,
-        "releases": found.releases,
-        "qemu": found.qemu,
-        "operations": found.operations,
-        "blocks": found.blocks,
-        "classes": dict(CLASSES),
-        "rows": rows,
-    }
+        "schema": COST_SCHEMA, "benchmark": found.benchmark, "baseline": found.baseline, "contender": found.contender,
+        "releases": found.releases, "qemu": found.qemu, "operations": found.operations, "blocks": found.blocks,
+        "classes": dict(CLASSES), "rows": rows,
+    }  # fmt: skip
     return document_bytes(document)

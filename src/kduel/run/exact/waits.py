@@ -85,13 +85,9 @@ def find_slowest(machine: IcountMachine, chosen: Subject, name: str, index: int)
         except (ParseError, BrokenSwitchesError) as error:
             raise NotMeasuredError(f"the wake-ups of {name} cannot be told: {error}") from error
     return Waits(
-        contender=name,
-        release=arm.kernel.release,
-        qemu=machine.facts["qemu"].split()[0],
-        cpus=cpus,
-        resolution=resolution,
-        waits=waits,
-    )
+        contender=name, release=arm.kernel.release, qemu=machine.facts["qemu"].split()[0], cpus=cpus,
+        resolution=resolution, waits=waits,
+    )  # fmt: skip
 
 
 def told_by(raw: Raw, step: Step) -> Sequence[Told]:

@@ -81,20 +81,11 @@ def draft_lock(study: Study, wanted: FleetRequest, origin: str) -> Lock:
     machine = MachineRecord(kind=study.machine, settings=study.machine_settings)
     members = [MemberRecord(name=one.name, settings=one.settings, machine=machine) for one in wanted.fleet.members]
     return Lock(
-        kduel=full_version(),
-        seed=0,
-        origin=origin,
-        directory=str(Path.cwd()),
-        study=study.about,
-        blocks=study.blocks,
-        settle=study.settle,
-        machine=machine,
-        contenders=study.contenders,
-        kernels=[KernelRecord(spec=contender.kernel) for contender in study.contenders],
-        steps=study.steps,
-        edition=EDITION,
-        fleet=FleetRecord(kind=wanted.kind, settings=wanted.settings, members=members),
-    )
+        kduel=full_version(), seed=0, origin=origin, directory=str(Path.cwd()), study=study.about,
+        blocks=study.blocks, settle=study.settle, machine=machine, contenders=study.contenders,
+        kernels=[KernelRecord(spec=contender.kernel) for contender in study.contenders], steps=study.steps,
+        edition=EDITION, fleet=FleetRecord(kind=wanted.kind, settings=wanted.settings, members=members),
+    )  # fmt: skip
 
 
 def collect_descriptions(

@@ -152,14 +152,9 @@ def carry_out(
             what.folder.parent.mkdir(exist_ok=True)
         with shown(narrow.study, ready.machine.parallel) as (watch, boot_started):
             run = run_study(
-                narrow,
-                what.folder,
-                origin=PROFILE_ORIGIN,
-                seed=what.seed,
-                progress=progress,
-                watch=watch,
+                narrow, what.folder, origin=PROFILE_ORIGIN, seed=what.seed, progress=progress, watch=watch,
                 boot_started=boot_started,
-            )
+            )  # fmt: skip
     finally:
         ready.machine.close()
     found = read_profile(what, run, narrow)
