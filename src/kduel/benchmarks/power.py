@@ -61,16 +61,11 @@ class Power(Benchmark[PowerParameters]):
 
     def metrics(self, parameters: PowerParameters) -> tuple[Metric, ...]:
         per_watt = "Performance per watt, the idle power included."
+        of_a_unit = "Energy of a unit of work, the idle power included."
         net = "The same, less what idling would have taken."
         metrics = [
             power_metric("events-per-joule", "events/J", per_watt, "events / energy", "efficiency"),
-            power_metric(
-                "energy-per-event",
-                "mJ",
-                "Energy of a unit of work, the idle power included.",
-                "energy / events",
-                "energy",
-            ),
+            power_metric("energy-per-event", "mJ", of_a_unit, "energy / events", "energy"),
             power_metric("net-energy-per-event", "mJ", net, "(energy - idle power x seconds) / events", "energy"),
             power_metric("load-power", "W", "Of all packages under load.", POWER, "power"),
             power_metric("idle-power", "W", "Of all packages without it.", POWER, "idle-power"),

@@ -80,16 +80,9 @@ class StressNg(Benchmark[StressNgParameters]):
 def stressor_metrics(what: str) -> tuple[Metric, ...]:
     """The metrics of a stressor; `what` it does, in words."""
     by_cpu = "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting."
+    by_clock = f"By the clock: {what}."
     return (
-        Metric(
-            "operations-per-second",
-            "ops/s",
-            "higher",
-            f"By the clock: {what}.",
-            "mean",
-            aspect="scheduling",
-            words=what,
-        ),
+        Metric("operations-per-second", "ops/s", "higher", by_clock, "mean", aspect="scheduling", words=what),
         Metric("operations-per-cpu-second", "ops/s", "higher", by_cpu, "mean", aspect="operation-rate"),
     )
 

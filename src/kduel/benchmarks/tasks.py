@@ -134,31 +134,15 @@ class Tasks(VariedBenchmark[TasksParameters]):
             metric for name, task in chosen.items() for metric in metrics_of(name, task, parameters.time)
         ) + with_aspect(
             "activity",
-            Metric(
-                "involuntary_switches",
-                "count",
-                "none",
-                "Preemptions of the tasks' processes, not of those that they fork.",
-                "count",
-                derived="sum over tasks",
+            *(
+                Metric(name, "count", "none", f"{what}, not of those that they fork.", "count", optional=optional)
+                for name, what, optional in (
+                    ("involuntary_switches", "Preemptions of the tasks' processes", False),
+                    ("voluntary_switches", "Waits of the tasks' processes", False),
+                    ("migrations", "Moves of the tasks' processes to another CPU", True),
+                )
             ),
-            Metric(
-                "voluntary_switches",
-                "count",
-                "none",
-                "Waits of the tasks' processes, not of those that they fork.",
-                "count",
-                derived="sum over tasks",
-            ),
-            Metric(
-                "migrations",
-                "count",
-                "none",
-                "Moves of the tasks' processes to another CPU, not of those that they fork.",
-                "count",
-                derived="sum over tasks",
-                optional=True,
-            ),
+            derived="sum over tasks",
         )
         return over_conditions(own) if parameters.conditions else own
 

@@ -95,35 +95,19 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
     def metrics(self, parameters: WakeupParameters) -> tuple[Metric, ...]:
         beside = f" beside {parameters.hogs} busy tasks" if parameters.hogs else ""
         p999 = Metric("latency-p99.9", "us", "lower", "999 of 1000 requests were begun no later.", "p999")
+        rate = Metric("requests-per-second", "1/s", "higher", RATE, "mean", derived="requests / time")
+        words = f"the slowest of 100 wake-ups{beside}"
+        begun, done = (f"99 of 100 requests were {what} no later after their time." for what in ("begun", "done"))
         own = (
             *with_aspect(
                 "wakeup-latency",
-                Metric(
-                    "latency-p99",
-                    "us",
-                    "lower",
-                    "99 of 100 requests were begun no later after their time.",
-                    "p99",
-                    words=f"the slowest of 100 wake-ups{beside}",
-                ),
+                Metric("latency-p99", "us", "lower", begun, "p99", words=words),
                 *([p999] if parameters.workers * parameters.requests >= 1000 else ()),
                 Metric("latency-p50", "us", "lower", "Half of the requests were begun no later.", "median"),
                 Metric("latency-max", "us", "lower", "The latest begin; grows with the number of requests.", "max"),
             ),
-            *with_aspect(
-                "scheduling",
-                *(
-                    [Metric("requests-per-second", "1/s", "higher", RATE, "mean", derived="requests / time")]
-                    if parameters.messengers
-                    else ()
-                ),
-            ),
-            *with_aspect(
-                "request-latency",
-                Metric(
-                    "response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"
-                ),
-            ),
+            *with_aspect("scheduling", *([rate] if parameters.messengers else ())),
+            *with_aspect("request-latency", Metric("response-p99", "us", "lower", done, "p99")),
         )
         return over_conditions(own) if parameters.conditions else own
 

@@ -103,16 +103,11 @@ def metrics() -> tuple[Metric, ...]:
         about |= {of_level(name, level): f"{text}, domains of level {level}" for name, text in _KEPT.items()}
     return tuple(
         Metric(
-            f"sched-{name}",
-            _UNITS.get(name, "count"),
-            "none",
-            f"{text}, over all CPUs, during the step",
-            group=GROUP,
-            optional=True,
-            derived=_DERIVED.get(name, ""),
+            f"sched-{name}", _UNITS.get(name, "count"), "none", f"{text}, over all CPUs, during the step",
+            group=GROUP, optional=True, derived=_DERIVED.get(name, ""),
         )
         for name, text in about.items()
-    )
+    )  # fmt: skip
 
 
 def read_step(directory: Path) -> dict[str, float]:

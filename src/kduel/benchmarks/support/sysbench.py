@@ -27,32 +27,19 @@ FEWEST_FOR_P95 = 20
 
 def latency_metrics(of: str) -> tuple[Metric, ...]:
     """The latency metrics; `of` what."""
+    steps = f"19 of 20 {of}s took no longer; in steps of about 2 % (a histogram's)."
+    slowest = f"The slowest {of}: grows with the duration; a hint, no verdict."
     return (
         Metric("latency-avg", "ms", "lower", f"Mean time of one {of}.", "mean", derived="sum / number of events"),
-        Metric(
-            "latency-p95",
-            "ms",
-            "lower",
-            f"19 of 20 {of}s took no longer; in steps of about 2 % (a histogram's).",
-            "p95",
-            optional=True,
-        ),
-        Metric(
-            "latency-max", "ms", "lower", f"The slowest {of}: grows with the duration; a hint, no verdict.", "max"
-        ),
+        Metric("latency-p95", "ms", "lower", steps, "p95", optional=True),
+        Metric("latency-max", "ms", "lower", slowest, "max"),
     )
 
 
 def fixed_time(seconds: int) -> Metric:
     """The total time of a test that stops by the clock."""
-    return Metric(
-        "total-time",
-        "s",
-        "lower",
-        "How long the test ran: its time limit, whatever the kernel. It measures the harness.",
-        "value",
-        fixed_at=float(seconds),
-    )
+    about = "How long the test ran: its time limit, whatever the kernel. It measures the harness."
+    return Metric("total-time", "s", "lower", about, "value", fixed_at=float(seconds))
 
 
 def read_report(text: str, threads: int) -> dict[str, float]:
