@@ -16,7 +16,6 @@ class BootInstructions(Benchmark[Parameters]):
 
     name = "boot-instructions"
     summary = "Instructions from the kernel's first to the first of init, on the machine icount"
-
     label_template = "boot"
     declared_metrics = with_aspect(
         "path-length",

@@ -33,7 +33,6 @@ class BootTimeline(Benchmark[BootTimelineParameters]):
     name = "boot-timeline"
     summary = "Stages of the boot by the host's clock: load, kernel, start of init, userspace"
     trial_files = ("console.log",)
-
     label_template = "boot"
     duration = 0.1
 

@@ -69,9 +69,7 @@ class Cyclictest(Benchmark[CyclictestParameters]):
     name = "cyclictest"
     summary = "Wake-up latency of real-time tasks: p99, p99.9, maximum; idle or under a load (cyclictest)"
     packages = ("rt-tests", *load.PACKAGES)
-
     distributions = ("latency",)
-
     label_template = "cyclictest-{load}-{threads}t"
     label_formats = {"priority": "p{}", "interval": "{}us", "loops": "{}l", "histogram": "to{}us"}
 

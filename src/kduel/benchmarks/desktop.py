@@ -40,9 +40,7 @@ class Desktop(Benchmark[DesktopParameters]):
     summary = "Frame times of an interactive task under CPU load, share of late frames, throughput of the load (KDuel's kwake)"
     programs = ("kwake",)
     takes_policy = True
-
     distributions = ("frame",)
-
     label_template = "desktop-{hogs}hogs"
     label_formats = {"rate": "{}hz", "frames": "{}f"}
     declared_metrics = (

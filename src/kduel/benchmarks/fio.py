@@ -89,7 +89,6 @@ class Fio(Benchmark[FioParameters]):
     packages = ("fio",)
     needs_scratch = True
     besides = 2.0
-
     label_template = "fio-{rw}-{bs}"
     label_formats = {
         "size": "{}", "ioengine": "{}", "iodepth": "qd{}", "numjobs": "{}jobs", "fsync": "fsync{}", "time": "{}s"

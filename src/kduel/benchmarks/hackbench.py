@@ -27,7 +27,6 @@ class Hackbench(Benchmark[HackbenchParameters]):
     name = "hackbench"
     summary = "Time until many senders and receivers have passed their messages; number and size of the groups are parameters (hackbench)"
     packages = ("rt-tests",)
-
     label_template = "hackbench-{groups}g"
     label_formats = {"fds": "{}f", "loops": "{}l", "datasize": "{}b"}
     declared_metrics = with_aspect(

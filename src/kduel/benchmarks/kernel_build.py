@@ -35,7 +35,6 @@ class KernelBuild(Benchmark[KernelBuildParameters]):
     name = "kernel-build"
     summary = "Time to build the contender's kernel: real, user, system (machine build)"
     only_on = "build"
-
     label_template = "build"
     label_formats = {"jobs": "j{}"}
     declared_metrics = (

@@ -77,7 +77,6 @@ class KernelSize(Benchmark[KernelSizeParameters]):
     name = "kernel-size"
     summary = "Size of the contender's kernel: text, data, bss, images, modules (machine build)"
     only_on = "build"
-
     label_template = "size"
     duration = 5.0
 

@@ -171,7 +171,6 @@ class Lmbench(Benchmark[LmbenchParameters]):
         "The figures of lmbench's summary by category: our own programs, or Debian's lmbench (program = lmbench)"
     )
     programs = ("kbench", "kbandwidth")
-
     label_template = "lmbench-{category}"
     label_formats = {"time": "{}s"}
 

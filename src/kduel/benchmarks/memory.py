@@ -59,7 +59,6 @@ class Memory(Benchmark[MemoryParameters]):
     summary = "RAM that the kernel takes, and how much a program can have before it is refused or killed (our kmem)"
     programs = ("kmem",)
     trial_files = ("console.log",)
-
     label_formats = {"most": "most-{}m"}
     duration = 5.0
 

@@ -26,7 +26,6 @@ class PerfSchedMessaging(Benchmark[PerfSchedMessagingParameters]):
     name = "perf-sched-messaging"
     summary = "Time until many senders and receivers have passed their messages (perf bench sched messaging)"
     packages = ("linux-perf",)
-
     label_template = "perf-sched-messaging-{groups}g"
     label_formats = {"loops": "{}l"}
     declared_metrics = with_aspect(

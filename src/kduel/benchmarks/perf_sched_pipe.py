@@ -24,7 +24,6 @@ class PerfSchedPipe(Benchmark[PerfSchedPipeParameters]):
     name = "perf-sched-pipe"
     summary = "Cost of one wake-up and switch between two tasks over a pipe (perf bench sched pipe)"
     packages = ("linux-perf",)
-
     label_formats = {"loops": "{}l"}
     patterns = {"time-per-operation": r" *(\S+) usecs/op"}
 

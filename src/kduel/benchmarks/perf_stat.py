@@ -36,7 +36,6 @@ class PerfStat(Benchmark[PerfStatParameters]):
     name = "perf-stat"
     summary = "Context switches and migrations of the whole guest in a window, idle or under a load (perf stat -a)"
     packages = ("linux-perf", *load.PACKAGES)
-
     label_template = "perf-stat-{load}"
     label_formats = {"time": "{}s"}
 

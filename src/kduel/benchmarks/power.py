@@ -56,7 +56,6 @@ class Power(Benchmark[PowerParameters]):
 
     name = "power"
     summary = "Processor power idle and under load, energy per unit of work (RAPL by powercap; real machines only)"
-
     label_formats = {"threads": "{}t", "time": "{}s", "idle": "idle{}s", "cpu_max_prime": "prime{}"}
 
     def metrics(self, parameters: PowerParameters) -> tuple[Metric, ...]:

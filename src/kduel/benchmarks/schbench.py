@@ -29,7 +29,6 @@ class Schbench(Benchmark[SchbenchParameters]):
 
     name = "schbench"
     summary = "Wake-up and request latency of a server-like load; needs schbench 1.0 in the guest's PATH"
-
     label_template = "schbench-{message_threads}m"
     label_formats = {"worker_threads": "{}t", "rps": "{}rps", "time": "{}s", "warmup": "warmup{}"}
 

@@ -52,7 +52,6 @@ class StressNg(Benchmark[StressNgParameters]):
     name = "stress-ng"
     summary = "One kind of kernel work a step: switch, fork, pipe, mmap, futex and more (stress-ng)"
     packages = ("stress-ng",)
-
     label_template = "stress-ng-{stressor}"
     by_clock = True
     besides = 0.5

@@ -28,7 +28,6 @@ class SysbenchCpu(Benchmark[SysbenchCpuParameters]):
     name = "sysbench-cpu"
     summary = "Prime numbers in user space: CPU throughput, and with more threads than CPUs fairness (sysbench cpu)"
     packages = sysbench.PACKAGES
-
     label_template = "sysbench-cpu-{threads}t"
     by_clock = True
     label_formats = {"time": "{}s", "cpu_max_prime": "prime{}"}

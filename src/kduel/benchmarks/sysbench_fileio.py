@@ -68,7 +68,6 @@ class SysbenchFileio(Benchmark[SysbenchFileioParameters]):
     summary = "Files on the scratch disk: MiB/s, operations and fsyncs a second, latency (sysbench fileio)"
     packages = sysbench.PACKAGES
     needs_scratch = True
-
     label_template = "sysbench-fileio-{mode}"
     label_formats = {
         "file_total_size": "{}", "file_num": "{}files", "file_block_size": "block{}", "file_fsync_freq": "fsync{}",

@@ -31,7 +31,6 @@ class SysbenchMemory(Benchmark[SysbenchMemoryParameters]):
     name = "sysbench-memory"
     summary = "Memory bandwidth, which depends on huge pages, NUMA placement and mitigations (sysbench memory)"
     packages = sysbench.PACKAGES
-
     label_template = "sysbench-memory-{operation}-{threads}t"
     by_clock = True
     label_formats = {"time": "{}s", "block_size": "block{}", "access": "{}", "scope": "{}"}

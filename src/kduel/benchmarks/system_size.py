@@ -16,7 +16,6 @@ class SystemSize(Benchmark[SystemSizeParameters]):
 
     name = "system-size"
     summary = "Modules loaded, size of the initial RAM disk (real machines)"
-
     label_template = "system"
     duration = 0.2
 

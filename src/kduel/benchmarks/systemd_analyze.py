@@ -32,7 +32,6 @@ class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
 
     name = "systemd-analyze"
     summary = "Boot time by stage: firmware, loader, kernel, initrd, userspace (systemd-analyze; real machines)"
-
     label_template = "boot-time"
     duration = 10.0
 

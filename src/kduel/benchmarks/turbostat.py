@@ -50,7 +50,6 @@ class Turbostat(Benchmark[TurbostatParameters]):
     name = "turbostat"
     summary = "Clock, temperature and power under sysbench, by turbostat (real x86 machines with msr, as root)"
     packages = ("linux-cpupower", *sysbench.PACKAGES)
-
     label_formats = {"threads": "{}t", "time": "{}s", "cpu_max_prime": "prime{}"}
 
     def metrics(self, parameters: TurbostatParameters) -> tuple[Metric, ...]:

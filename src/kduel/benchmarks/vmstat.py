@@ -28,7 +28,6 @@ class Vmstat(Benchmark[VmstatParameters]):
     name = "vmstat"
     summary = "Context switches and interrupts a second of the whole guest, idle or under a load (vmstat)"
     packages = ("procps", *load.PACKAGES)
-
     label_template = "vmstat-{load}"
     label_formats = {"time": "{}s"}
 

@@ -86,9 +86,7 @@ class Wakeup(VariedBenchmark[WakeupParameters]):
     summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU load (KDuel's kwake)"
     programs = ("kwake", "kvary")
     takes_policy = True
-
     distributions = ("latency",)
-
     label_template = "wakeup-{workers}w"
     label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs", "messengers": "{}m", "conditions": "{}c"}
 

@@ -102,7 +102,6 @@ class Debian(KernelSource):
 
     name = "debian"
     summary = "debian:VERSION[-FLAVOUR]: Debian's kernels, bullseye to experimental (generic, cloud, rt)"
-
     brings_modules = True
 
     def accepts(self, spec: str) -> bool:

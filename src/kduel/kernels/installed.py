@@ -16,7 +16,6 @@ class InstalledSource(KernelSource):
 
     name = "installed"
     summary = "installed:RELEASE: a kernel installed on the machine that is measured (ssh, local), by its `uname -r`"
-
     installed = True
 
     def accepts(self, spec: str) -> bool:
