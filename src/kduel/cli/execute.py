@@ -116,7 +116,9 @@ def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     else:
         run.plan()
         run.names()
-        check_seed(lock, path, request.seed)
+        if request.seed not in (None, lock.seed):
+            problem = f"{path} was planned with --seed {lock.seed}, not {request.seed}"
+            raise InputError(problem, "Give another --out.")
         if request.fleet:
             from kduel.run.fleet.session import check_of_fleet
 
@@ -266,12 +268,6 @@ def is_unfinished(path: Path, study: Study) -> bool:
     if not (path / "lock.json").is_file() or has_report(path):
         return False
     return same_study(RunDir.open(path).lock(prepared=False), study)
-
-
-def check_seed(lock: Lock, path: Path, seed: int | None) -> None:
-    """Raises InputError where another seed was requested than that of the run that is there."""
-    if seed not in (None, lock.seed):
-        raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
 
 
 def describe_plan(study: Study) -> str:

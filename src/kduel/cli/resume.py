@@ -1,7 +1,6 @@
 """`kduel resume`: continues an interrupted run from its directory."""
 
 import contextlib
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -37,15 +36,10 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
     study = study_of(lock, opened.study_text())
     # A relative path is one of here, not of where the run was started.
     out = run.absolute()
-    with where_started(lock.directory):
+    # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.
+    with contextlib.chdir(lock.directory if lock.directory and Path(lock.directory).is_dir() else "."):
         request = RunRequest(
             study=study, out=out, origin=lock.origin, seed=lock.seed, offline=offline, futility=futility,
             fail_on=fail_on, notify=notify, quiet=quiet,
         )  # fmt: skip
         carry_out(request)
-
-
-def where_started(directory: str) -> AbstractContextManager[None]:
-    """Be in the directory in which a run was started. One that is gone (a run of another host) cannot mislead: the
-    kernels' hashes are compared."""
-    return contextlib.chdir(directory if directory and Path(directory).is_dir() else ".")

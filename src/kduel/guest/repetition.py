@@ -27,17 +27,11 @@ def fingerprint(left: dict[str, bytes]) -> Fingerprint:
     return {name: hashlib.sha256(data).hexdigest() for name, data in left.items()}
 
 
-def differing_files(one: Fingerprint, other: Fingerprint) -> list[str]:
-    """The files that are not the same."""
-    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-
-
 def first_difference(one: dict[str, bytes], other: dict[str, bytes]) -> str:
     """The first file that is not the same in both, and the first line of it; empty where all are."""
-    for name in differing_files(fingerprint(one), fingerprint(other)):
-        what = "what they print" if name == CONSOLE else name
-        return f"{what}: {_line(one.get(name), other.get(name))}"
-    return ""
+    name = min((name for name in one.keys() | other.keys() if one.get(name) != other.get(name)), default="")
+    what = "what they print" if name == CONSOLE else name
+    return f"{what}: {_line(one.get(name), other.get(name))}" if name else ""
 
 
 def find_odd_one(prints: Sequence[Fingerprint]) -> int | None:

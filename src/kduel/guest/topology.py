@@ -88,7 +88,10 @@ def parse_topology(text: str) -> Topology:
         level = match[2].rstrip("s") if match else ""
         name = next((one for one in _LEVELS if one.rstrip("s") == level), "")
         if match is None or name in found or int(match[1]) < 1:
-            raise _wrong(text)
+            raise InputError(
+                f"machine: topology = {text!r} is not understood",
+                f'Write it like "2 nodes x 2 llc x 4 cores x 2 threads" (sockets for nodes that share memory), or {", ".join(PRESETS)}.',
+            )
         found[name] = int(match[1])
     if {"nodes", "sockets"} <= found.keys():
         raise InputError(
@@ -107,13 +110,6 @@ def parse_topology(text: str) -> Topology:
             f"machine: topology = {text!r} has {topology.cpus} CPUs", f"A guest has {MOST_CPUS} CPUs at most."
         )
     return topology
-
-
-def _wrong(text: str) -> InputError:
-    return InputError(
-        f"machine: topology = {text!r} is not understood",
-        f'Write it like "2 nodes x 2 llc x 4 cores x 2 threads" (sockets for nodes that share memory), or {", ".join(PRESETS)}.',
-    )
 
 
 def settle_cpus(table: Mapping[str, Any], machine: str) -> dict[str, Any]:

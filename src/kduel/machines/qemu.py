@@ -168,10 +168,6 @@ class InQemu(GuestMachine):
         cpus = self.settings_of(arm).cpus
         return self.pin if cpus == self.settings.cpus else host_cpus(cpus)
 
-    def argv_by_hand(self, arm: Arm) -> list[str]:
-        """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
-        return self.argv_of(self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None))
-
     @staticmethod
     def argv_of(machine: VirtualMachine) -> list[str]:
         """QEMU's arguments, with the console on the terminal and the results in a file."""
@@ -188,7 +184,8 @@ class InQemu(GuestMachine):
 
     def by_hand(self, arm: Arm) -> str:
         """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
-        quoted = shlex.join(self.argv_by_hand(arm)).replace("@WORK@", '"$work"')
+        machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
+        quoted = shlex.join(self.argv_of(machine)).replace("@WORK@", '"$work"')
         base, busybox = shlex.quote(str(self.bases[arm.kernel.parts].archive)), shlex.quote(str(self.root.busybox))
         return "\n".join(
             [

@@ -217,10 +217,6 @@ class QuietHostWait:
                 shown = True
         self.patience = longest
 
-    def measure_covariate(self) -> float | None:
-        """The share of the host's CPUs that other work takes just before a boot."""
-        return self.measure_other_work(COVARIATE_SECONDS)
-
     def measure_other_work(self, seconds: float = LOOK_SECONDS) -> float | None:
         """The share of the host's CPUs that is taken now, measured for so long, while no guest runs."""
         before = self.take_snapshot()

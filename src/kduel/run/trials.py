@@ -24,7 +24,7 @@ from kduel.guest.turns import BlockTurns
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready
 from kduel.run.records import Records
-from kduel.run.repeat import Boot, EndedTrial, QuietHostWait, Repeats
+from kduel.run.repeat import COVARIATE_SECONDS, Boot, EndedTrial, QuietHostWait, Repeats
 from kduel.run.script import (
     boot_script,
     in_shared_turns,
@@ -44,11 +44,6 @@ from kduel.study.plan import PlannedTrial
 
 NextBoot = Callable[[deque[Boot], bool], Boot | None]
 """Takes the next boot from those that wait; None where it must wait for those under way (True: there are some)."""
-
-
-def take_first(waiting: deque[Boot], _: bool) -> Boot:
-    """The next boot in the order of the plan."""
-    return waiting.popleft()
 
 
 class BegunBoot(Struct, frozen=True):
@@ -102,7 +97,7 @@ class Trials:
         kept: Callable[[list[EndedTrial]], None],
         *,
         is_over: Callable[[], bool] = lambda: False,
-        next_boot: NextBoot = take_first,
+        next_boot: NextBoot = lambda waiting, _: waiting.popleft(),
         reasons_not_to_boot: Callable[[Boot], list[Void]] = lambda _: [],
     ) -> None:
         """Carry boots out, as many at once as the machine allows, until none is left or `is_over`. `kept` is called with
@@ -165,7 +160,9 @@ class Trials:
     def carry_out_alone(self, ready: Ready, boot: Boot) -> list[EndedTrial]:
         """Carry out one boot once the host is quiet, or does not become so."""
         self.quiet.wait()
-        return self.carry_out(ready, boot, self.quiet.measure_covariate() if self.covariates else None)
+        return self.carry_out(
+            ready, boot, self.quiet.measure_other_work(COVARIATE_SECONDS) if self.covariates else None
+        )
 
     def carry_out(self, ready: Ready, boot: Boot, other_work: float | None = None) -> list[EndedTrial]:
         """Carry out one boot, or the boots of a block in turns; gives its trials, staged. `other_work` is the share of the host's

@@ -113,7 +113,7 @@ class Archive:
             versions = ", ".join(p.version for p in named[:8]) or "none"
             raise InputError(f"Debian's archive has no {package} {version}".rstrip(), f"It has: {versions}.")
         key = f"{wanted.name}_{wanted.version}_{wanted.architecture}-{wanted.sha256[:12]}"
-        return sorted(self.cache.entry("deb", key, lambda into: self._download_only([wanted], into)).glob("*.deb"))
+        return sorted(self.cache.entry("deb", key, lambda into: self.download([wanted], into)).glob("*.deb"))
 
     def download(self, packages: Sequence[Package], into: Path) -> list[Path]:
         """Get the .debs, all at once, into an existing directory; each is checked against its SHA-256.
@@ -195,9 +195,6 @@ class Archive:
                 self.progress.warn(f"{error.message}; going on with the list of kernels of {age:.0f} days ago")
                 self._index = known
             return self._index
-
-    def _download_only(self, packages: Sequence[Package], into: Path) -> None:
-        self.download(packages, into)
 
     def _read_stored(self) -> Index | None:
         with as_cache_error(self.place):

@@ -165,8 +165,8 @@ class _Tree:
         after = [word for text in info.get("softdep", []) for word in _softdeps(text, "post")]
         for soft in before:
             self.want(soft)
-        for needed in _depends(info):
-            self.need(needed, name)
+        for needed in filter(None, ",".join(info.get("depends", [])).split(",")):
+            self.need(canonical_name(needed), name)
         self.ordered[path] = None
         for soft in after:
             self.want(soft)
@@ -194,10 +194,6 @@ class _Tree:
 
 def canonical_name(name: str) -> str:
     return name.replace("-", "_")
-
-
-def _depends(info: dict[str, list[str]]) -> list[str]:
-    return [canonical_name(name) for text in info.get("depends", []) for name in text.split(",") if name]
 
 
 def _softdeps(text: str, which: str) -> list[str]:

@@ -26,7 +26,15 @@ def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: 
         lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
         lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
-        lines += [f"The first commit {describe_cost(result)}:", "", commit_header(tree, result.found.commits[0])]
+        # The commit with its author, date and subject.
+        header = git(
+            tree,
+            "show",
+            "--no-patch",
+            "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s",
+            result.found.commits[0],
+        )
+        lines += [f"The first commit {describe_cost(result)}:", "", header]
     if result.before is not None and result.after is not None:
         each = "" if benchmark == BOOT else " per operation"
         them = "it" if len(result.found.commits) == 1 else "them"
@@ -64,8 +72,3 @@ def skipped_lines(result: ExactSearch, width: int) -> list[str]:
             f"{step.commit[:SHORT]} {step.why.splitlines()[0]}", width, initial_indent="  ", subsequent_indent="    "
         )
     ]
-
-
-def commit_header(tree: Path, commit: str) -> str:
-    """A commit with its author, date and subject."""
-    return git(tree, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)

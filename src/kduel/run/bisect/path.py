@@ -69,11 +69,9 @@ def path_lines(
     if len(found) == 1 and others:
         whole = steps[-1].value - steps[0].value
         lines += ["", f"It is not the only change: the ends differ by {with_sign(whole, ',.10g')}. The others lie"]
-        lines += [f"  {describe_change(step)}" for step in others]
+        lines += [
+            f"  after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {with_sign(step.change, ',.10g')}"
+            for step in others
+        ]
         lines.append("Such a change is found by a search between its two commits, with the same options.")
     return lines
-
-
-def describe_change(step: PathStep) -> str:
-    """Position and size of a change that was not searched for."""
-    return f"after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {with_sign(step.change, ',.10g')}"

@@ -3,7 +3,6 @@
 A trial there is determined by its kernel, command line, script and QEMU, so that what was counted once is counted.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,7 +13,6 @@ from kduel.benchmarks.kbench import KbenchLine, merge_conditions, read_lines
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.experiment import Step
 from kduel.core.progress import Progress
 from kduel.core.text import did_you_mean
 from kduel.explain.compare import Clock, Explanation, compare_conditions, explain_difference
@@ -255,11 +253,6 @@ def usual_effort(ready: Ready, disassemble: bool, lines: bool, boot: bool) -> st
     return f"about {36 if lines else 31 if disassemble else 26} s of CPU time"
 
 
-def counts_sharing(steps: Sequence[Step]) -> bool:
-    """True if a step counts cache lines that CPUs share."""
-    return any(step.benchmark == SHARING.name for step in steps)
-
-
 def step_index(ready: Ready, benchmark: str) -> int:
     """The study's step that is meant: by its label, by kbench's operation or by the application. Raises InputError."""
     steps = ready.study.steps
@@ -268,12 +261,9 @@ def step_index(ready: Ready, benchmark: str) -> int:
             return index
     known = [step.label for step in steps if step.benchmark in NAMED_BY]
     if not known:
-        raise InputError(
-            "no step of the study counts instructions",
-            "Add --sharing to name the cache lines that it counts."
-            if counts_sharing(steps)
-            else "Run --suite exact.",
-        )
+        shares = any(step.benchmark == SHARING.name for step in steps)
+        remedy = "Add --sharing to name the cache lines that it counts." if shares else "Run --suite exact."
+        raise InputError("no step of the study counts instructions", remedy)
     raise InputError(
         f"no step of the study is called {benchmark!r} and can be counted",
         f"{did_you_mean(benchmark, known)}There are: {', '.join(known)}.",

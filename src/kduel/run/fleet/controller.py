@@ -11,7 +11,7 @@ import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -220,14 +220,11 @@ class Controller:
         if any(one.gained > doing.gained or one.state in ("done", "ahead") for one in others):
             self.take_out(name, Out(why="lost", message=message, round=self.complete_rounds(), decided=now_utc()))
         elif not any(one.state == "working" for one in others):
-            self.give_up_all(f"{name}: {message}")
-
-    def give_up_all(self, message: str) -> NoReturn:
-        """Raises HostError: no machine makes progress, which may be the network's fault and not theirs."""
-        raise HostError(
-            f"no machine of the fleet makes progress. {message}",
-            f"Nothing is lost: repair it, then `kduel resume {shlex.quote(str(self.run.path))}` continues.",
-        )
+            # That may be the network's fault and not theirs.
+            raise HostError(
+                f"no machine of the fleet makes progress. {name}: {message}",
+                f"Nothing is lost: repair it, then `kduel resume {shlex.quote(str(self.run.path))}` continues.",
+            )
 
     def quarantine(self) -> None:
         """Take machines out whose conduct is not their peers', by the rule of kduel.run.fleet.quarantine."""
