@@ -17,6 +17,7 @@ from msgspec import Struct
 from kduel.core.format import duration, plain_number
 from kduel.core.host import wait_share
 from kduel.core.text import plural, visible
+from kduel.core.this_host import text_of
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.textgrid import Line
 from kduel.run.watch import TrialDone, boot_phase
@@ -185,8 +186,5 @@ def read_host(root: Path = Path("/")) -> HostLoad:
 
 def read_number(path: Path, pattern: str) -> float | None:
     """The first number of a file that the pattern finds; None where there is none."""
-    try:
-        match = re.match(pattern, path.read_text("ascii", errors="replace"))
-    except OSError:
-        return None
+    match = re.match(pattern, text_of(path))
     return float(match[1]) if match else None

@@ -16,7 +16,12 @@ def machine_hash() -> str:
 
 def boot_id() -> str:
     """Identity of the present boot, another one after each start; empty where the kernel shows none."""
-    return content(BOOT_ID).decode(errors="replace")
+    return text_of(BOOT_ID)
+
+
+def text_of(path: Path) -> str:
+    """A file's text without white space around it; empty where it cannot be read."""
+    return content(path).decode(errors="replace")
 
 
 def content(path: Path) -> bytes:

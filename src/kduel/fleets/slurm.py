@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.this_host import text_of
 from kduel.fleets import IDLE, Beat, Fleet, FleetKind, FleetSettings, Member, Positive
 from kduel.fleets.local import LocalFleet
 from kduel.fleets.workers.process import LOG, last_words
@@ -191,15 +192,8 @@ def script(settings: SlurmSettings, directory: Path, blocks: Sequence[int]) -> s
 
 def statuses(path: Path) -> dict[int, int]:
     """The last exit status by block; no block where there is no such file."""
-    found: dict[int, int] = {}
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError:
-        return found
-    for line in lines:
-        if match := re.fullmatch(r"(\d+) (\d+)", line):
-            found[int(match[1])] = int(match[2])
-    return found
+    found = (re.fullmatch(r"(\d+) (\d+)", line) for line in text_of(path).splitlines())
+    return {int(match[1]): int(match[2]) for match in found if match}
 
 
 def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
-from kduel.core.this_host import machine_hash
+from kduel.core.this_host import machine_hash, text_of
 from kduel.core.turns import DEFAULT_MS, Turns
 from kduel.core.version import full_version
 from kduel.judge.verdict.comparison import is_of_time
@@ -401,10 +401,5 @@ def host_record() -> HostRecord:
 
 def cpu_model() -> str:
     """The host's CPU by its name, or empty where the kernel does not report."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return ""
+    lines = text_of(Path("/proc/cpuinfo")).splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

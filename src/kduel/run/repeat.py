@@ -15,6 +15,7 @@ from kduel.core.errors import HostError, NotMeasuredError
 from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
 from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
+from kduel.core.this_host import text_of
 from kduel.core.void_codes import never_began
 from kduel.guest.hosttotals import HostSnapshot, cpu_times, taken_by_others
 from kduel.store.documents import Disturbance, TrialRecord
@@ -225,14 +226,9 @@ class QuietHostWait:
 
     def take_snapshot(self) -> HostSnapshot:
         """Times of the host's CPUs and of this process so far."""
-        return HostSnapshot(at=time.monotonic(), busy=cpu_times(self.read_stat())[0], own=time.process_time())
-
-    def read_stat(self) -> str:
-        """/proc/stat, or nothing where it cannot be read."""
-        try:
-            return (self.root / "proc/stat").read_text("ascii", errors="replace")
-        except OSError:
-            return ""
+        return HostSnapshot(
+            at=time.monotonic(), busy=cpu_times(text_of(self.root / "proc/stat"))[0], own=time.process_time()
+        )
 
 
 def pause(seconds: float) -> None:

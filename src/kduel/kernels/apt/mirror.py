@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kduel.core.errors import HostError
 from kduel.core.supervised_process import run_text
+from kduel.core.this_host import text_of
 
 KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
@@ -91,29 +92,19 @@ def _first_of_mirror_list(address: str) -> str:
     scheme, colon, rest = address.partition(":")
     if not colon or scheme != "mirror+file":
         return address
-    try:
-        lines = Path("/" + rest.lstrip("/").rstrip("/")).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
+    lines = text_of(Path("/" + rest.lstrip("/").rstrip("/"))).splitlines()
     return next((line.split()[0] for line in lines if line.strip() and not line.startswith("#")), "")
 
 
 def shipped_address(*, security: bool) -> str:
     for path in SHIPPED:
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        for match in SHIPPED_ADDRESS.finditer(text):
+        for match in SHIPPED_ADDRESS.finditer(text_of(path)):
             if bool(match["security"]) == security:
                 return match[0]
     return ""
 
 
 def _os_release() -> dict[str, str]:
-    try:
-        lines = OS_RELEASE.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
+    lines = text_of(OS_RELEASE).splitlines()
     pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
     return {key: value.strip().strip("\"'") for key, _, value in pairs}

@@ -18,6 +18,7 @@ from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError, os_errors
 from kduel.core.progress import Task
 from kduel.core.supervised_process import run_text
+from kduel.core.this_host import text_of
 
 KIND = "source"
 LOOK_SECONDS = 3.0
@@ -149,11 +150,7 @@ def damaged_archive(archive: Path | None, stderr: bytes) -> InputError:
 
 def read_version(tree: Path) -> str:
     """Version in the Makefile. Raises InputError for what is no kernel's tree."""
-    try:
-        makefile = (tree / "Makefile").read_text("utf-8", errors="replace")
-    except OSError:
-        makefile = ""
-    return version_in(makefile, complete=(tree / "Kconfig").exists())
+    return version_in(text_of(tree / "Makefile"), complete=(tree / "Kconfig").exists())
 
 
 def version_in(makefile: str, *, complete: bool) -> str:

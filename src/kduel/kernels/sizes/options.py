@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from kduel.core.this_host import text_of
+
 ASSIGNMENT = re.compile(r"^\s*([\w-]+)-(?:(y|objs)|\$\(CONFIG_(\w+)\))\s*[:+]?=\s*(.*)$")
 
 
@@ -43,10 +45,6 @@ class OptionSizes:
 
     def _assignments(self, directory: str) -> Iterator[tuple[str, str, frozenset[str]]]:
         for name in ("Kbuild", "Makefile"):
-            try:
-                text = (self.tree / directory / name).read_text("utf-8", errors="replace")
-            except OSError:
-                continue
-            for line in text.replace("\\\n", " ").splitlines():
+            for line in text_of(self.tree / directory / name).replace("\\\n", " ").splitlines():
                 if match := ASSIGNMENT.match(line.partition("#")[0]):
                     yield match[1], match[3] or "", frozenset(match[4].split())

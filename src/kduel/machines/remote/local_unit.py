@@ -16,6 +16,7 @@ from kduel import core
 from kduel.core.cache import cache_root
 from kduel.core.errors import HostError, InputError
 from kduel.core.supervised_process import run_text
+from kduel.core.this_host import text_of
 from kduel.machines.remote import grub, sdboot
 from kduel.machines.remote.ssh_trial import RESTORE
 
@@ -67,10 +68,7 @@ def quote_word(word: str) -> str:
 
 def installed_for(root: Path = ROOT) -> Path | None:
     """The run that the unit goes on with, or None where there is no unit."""
-    try:
-        first = (root / UNIT).read_text("utf-8").split("\n", 1)[0]
-    except OSError:
-        return None
+    first = text_of(root / UNIT).split("\n", 1)[0]
     return Path(first.removeprefix(RUN_MARK)) if first.startswith(RUN_MARK) else None
 
 

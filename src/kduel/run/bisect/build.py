@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.this_host import text_of
 from kduel.kernels.compile.make import FIXED, Make, StoppedBuild, Unbuildable, log_command, wants_modules
 from kduel.kernels.compile.recipe import RUNNING, TARGET_NAME, KernelRecipe, configure, fingerprint, read_recipe
 from kduel.run.bisect.named import named_files
@@ -118,10 +119,7 @@ class Builder(Struct, frozen=True, kw_only=True):
 
     def built_commit(self) -> str:
         """The commit of which everything in the build directory is; empty where that is not known."""
-        try:
-            return (self.build / BUILT).read_text("ascii", errors="replace").strip()
-        except OSError:
-            return ""
+        return text_of(self.build / BUILT)
 
     def note_commit(self, commit: str) -> None:
         """Keep that what was just made is of this commit, for `built`."""

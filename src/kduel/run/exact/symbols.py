@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.core.errors import InputError
+from kduel.core.this_host import text_of
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import kernel_contents
 
@@ -28,10 +29,8 @@ def symbols_of_build(kernel: Kernel) -> str:
             return found
     where = kernel.vmlinux or Path(kernel.provenance.get("path") or kernel.image)
     for path in (where.with_name(f"System.map-{kernel.release}"), where.with_name("System.map")):
-        try:
-            return path.read_text("utf-8", errors="replace")
-        except OSError:
-            continue
+        if text := text_of(path):
+            return text
     raise InputError(
         f"the kernel {kernel.spec} does not export its symbol names",
         f"Build it with CONFIG_KALLSYMS=y, or put its System.map or vmlinux next to it in {where.parent}.",
