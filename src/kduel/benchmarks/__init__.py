@@ -17,8 +17,7 @@ from kduel.benchmarks.support.load import extra_seconds
 from kduel.benchmarks.support.output import BeyondHistogramError, ParseError, ParserFault, Raw
 from kduel.benchmarks.support.parameters import cut_time, label_of
 from kduel.benchmarks.support.reading import check_positive, find_number
-from kduel.benchmarks.support.room import Room
-from kduel.benchmarks.support.service import Service
+from kduel.benchmarks.support.service import Room, Service
 from kduel.core.errors import HostError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import argument_of, convert_table, named_plugin

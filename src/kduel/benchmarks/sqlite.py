@@ -6,8 +6,7 @@ from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number
 from kduel.benchmarks.support.reading import expect
-from kduel.benchmarks.support.service import need
-from kduel.benchmarks.support.timing import measure_time, read_seconds
+from kduel.benchmarks.support.service import measure_time, need, read_seconds
 from kduel.core.experiment import Metric
 
 ROWS = {"memory": 100_000, "fsync": 200}

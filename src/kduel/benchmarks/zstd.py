@@ -8,8 +8,7 @@ from kduel.benchmarks import Benchmark, Parameters, Raw, Service
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count
 from kduel.benchmarks.support.reading import expect
-from kduel.benchmarks.support.service import need
-from kduel.benchmarks.support.timing import measure_time, read_seconds
+from kduel.benchmarks.support.service import measure_time, need, read_seconds
 from kduel.core.experiment import Metric
 
 TEXT = """awk -v lines={lines} 'BEGIN {{

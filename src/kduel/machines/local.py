@@ -14,9 +14,8 @@ from kduel.core.experiment import Contender
 from kduel.core.untrusted import NOT_JSON
 from kduel.guest.conditions import check as check_bands
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
-from kduel.machines.remote.connection import ConnectionLost, TrialRefused
+from kduel.machines.remote.connection import ConnectionLost, LocalConnection, TrialRefused
 from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
-from kduel.machines.remote.localhost import LocalConnection
 from kduel.machines.remote.provision import Loan, boot_entries
 from kduel.machines.remote.real import RealMachine, check_commands, read_programs, survey
 from kduel.machines.remote.settings import RealSettings

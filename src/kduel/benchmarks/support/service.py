@@ -1,10 +1,12 @@
-"""Services: servers, or data, that several steps of a trial share."""
+"""Services: servers, or data, that several steps of a trial share; the room that a script takes, and its time."""
 
 import shlex
 import zlib
 from collections.abc import Sequence
 
 from msgspec import Struct, structs
+
+from kduel.benchmarks.support.reading import check_positive, find_whole
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -91,3 +93,23 @@ def need(programs: Sequence[str], packages: Sequence[str]) -> str:
         f'{{ echo "{program} is not installed on this machine; in Debian: apt install {named}" >&2; exit 127; }}\n'
         for program in programs
     )
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """MiB that a script takes at least; 0 where that is little."""
+
+    memory: float = 0
+    scratch: float = 0
+    """Of the scratch disk."""
+    keys: str = "size"
+    """The parameters that determine it, in words."""
+
+
+def measure_time(lines: str) -> str:
+    """Shell lines with their wall time, printed in nanoseconds; date(1) of coreutils takes a millisecond or two of it."""
+    return f'kduel_from=$(date +%s%N)\n{lines}echo "kduel: $(($(date +%s%N) - kduel_from)) ns"\n'
+
+
+def read_seconds(text: str) -> float:
+    """Seconds, from what `measure_time` printed. Raises ParseError."""
+    return check_positive(find_whole(r"kduel: (\S+) ns", text, "the time taken") / 1e9, "the time taken")

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from kduel.core.background_task import repeat_beside
 from kduel.core.cache import Cache, as_cache_error, key_part
-from kduel.core.errors import NotMeasuredError
+from kduel.core.errors import HostError, NotMeasuredError
 from kduel.core.progress import Progress, Task
+from kduel.core.supervised_process import run_text
 from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
-from kduel.kernels.compile.ccache import stand_in
 from kduel.kernels.compile.make import Make, StoppedBuild, Unbuildable, clean_environment, run_logged, wants_modules
 from kduel.kernels.compile.recipe import KernelRecipe, configure, fingerprint, read_recipe
 from kduel.kernels.compile.source import SourceTree, patch_tree, provenance_of
@@ -205,3 +205,16 @@ def keep_kernel(planned: CompilePlan, place: Path, into: Path, missed: list[str]
         provenance=planned.facts | ({"not_taken": missed} if missed else {}),
     )  # fmt: skip
     stored.write(into, kernel)
+
+
+def stand_in(tree: Path, held: Path) -> tuple[Path, dict[str, str]]:
+    """A tree of links to the files of `tree` in the directory `held`, which also takes the objects, and ccache's
+    settings, by which every path is relative to the objects: what two commits share is compiled once (ccache(1), "Compiling in
+    different directories"). Raises HostError."""
+    links = held / "linux"
+    done = run_text(["cp", "-as", f"{tree}/.", links])
+    if done.returncode:
+        raise HostError(
+            f"{tree} cannot be linked: {done.stderr.strip()[:300]}", "Free some space, or leave out ccache=yes."
+        )
+    return links, {"CCACHE_BASEDIR": str(held), "CCACHE_NOHASHDIR": "true"}

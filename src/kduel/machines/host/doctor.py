@@ -15,8 +15,7 @@ from kduel.guest.emulator import has_patching_fault, qemu_version
 from kduel.guest.namespaces import explain_refusal
 from kduel.guest.root import BUNDLE
 from kduel.kernels.apt.mirror import keyring
-from kduel.machines.host.check import Check, read
-from kduel.machines.host.hardware import battery, clock, governor, smt, steal, threads, throttling, turbo
+from kduel.machines.host.hardware import Check, battery, clock, governor, read, smt, steal, threads, throttling, turbo
 from kduel.machines.host.processors import is_virtual
 
 MEMORY_FOR_GUEST = 5 << 30

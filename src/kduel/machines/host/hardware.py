@@ -1,11 +1,13 @@
-"""Conditions of processors, clocks and power that disturb measuring."""
+"""Conditions of processors, clocks and power that disturb measuring, and how a condition is told."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from kduel.core.text import plural
-from kduel.machines.host.check import Check, read
 
 STOLEN = 0.01
 """Share of steal time from which on it is reported."""
@@ -13,6 +15,23 @@ SLOW_CLOCKS = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
 """Clock sources of x86 that are no register of the processor."""
 INVARIANT = frozenset(("constant_tsc", "nonstop_tsc"))
 """Flags of a TSC that keeps its rate in every state of power."""
+
+
+class Check(Struct, kw_only=True):
+    """`what` is there, what it does to a measurement, and what to do about it."""
+
+    weight: Literal["good", "disturbs", "prevents"] = "disturbs"
+    what: str
+    effect: str = ""
+    remedy: str = ""
+
+
+def read(path: Path) -> str | None:
+    """A small file's text, or None where it cannot be read."""
+    try:
+        return path.read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return None
 
 
 def steal(root: Path) -> Iterator[Check]:

@@ -5,12 +5,14 @@ import shlex
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from msgspec import Struct
 
+from kduel.core.errors import HostError
 from kduel.core.temporary import as_temporary_error
 
 MOST_BYTES = 300 << 20
@@ -151,3 +153,40 @@ def last_line(text: str, nothing: str = "ssh printed no message") -> str:
     """The last line that is not blank, bounded; `nothing` where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else nothing
+
+
+TRIES, PAUSE = 3, 3.0
+
+
+def patiently(what: Callable[[], CommandResult]) -> CommandResult:
+    """The answer, with some retries: a busy machine may let a connection wait too long. Raises ConnectionLost, TrialRefused."""
+    for _ in range(TRIES - 1):
+        try:
+            return what()
+        except ConnectionLost:
+            time.sleep(PAUSE)
+    return what()
+
+
+def run_or_fail(connection: Connection, script: str, failure: str) -> str:
+    """The output of shell lines that must succeed. Raises HostError."""
+    try:
+        done = patiently(lambda: connection.run(script))
+    except (ConnectionLost, TrialRefused) as error:
+        raise HostError(f"{failure}: {error}", REMEDIES["unreachable"]) from error
+    if done.status:
+        raise HostError(f"{failure}: {last_line(done.stderr)}", f"Try by hand: ssh {connection.place} {script!r}")
+    return done.text
+
+
+class LocalConnection(Connection):
+    """No ssh, no sudo: KDuel itself must be root."""
+
+    def __init__(self) -> None:
+        super().__init__("this machine")
+        # As sshd does: what it is given is one line for a shell.
+        self.argv = ["sh", "-c"]
+
+    def complain(self, done: CommandResult) -> NoReturn:
+        """Raises ConnectionLost: 255 is the script's own status."""
+        raise ConnectionLost(f"the script ended with 255: {last_line(done.stderr)}")

@@ -9,9 +9,8 @@ from kduel.core.progress import Progress
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm
 from kduel.machines.remote import grub, kernels, sdboot
-from kduel.machines.remote.connection import Connection, ConnectionLost, TrialRefused
+from kduel.machines.remote.connection import Connection, ConnectionLost, TrialRefused, run_or_fail
 from kduel.machines.remote.grub import MenuEntry
-from kduel.machines.remote.retry import run_or_fail
 from kduel.machines.remote.ssh_trial import RETRY, Observation, going, look
 
 

@@ -12,10 +12,9 @@ from kduel.guest.link import declared_lines
 from kduel.kernels import InstalledKernel, Kernel
 from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
-from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
+from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused, run_or_fail
 from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.provision import Loan, LoanSettings
-from kduel.machines.remote.retry import run_or_fail
 from kduel.machines.remote.settings import RealSettings
 from kduel.machines.remote.ssh_trial import Journey
 
