@@ -23,8 +23,8 @@ from kduel.cli.options import (
     quiet_option,
 )
 from kduel.cli.output import emit, emit_json, output_width, write_plot
-from kduel.core.errors import InputError
-from kduel.core.text import did_you_mean, printable
+from kduel.core.errors import InputError, unknown_name
+from kduel.core.text import printable
 
 WAITS = 3
 """Slowest wake-ups of each kernel that are shown."""
@@ -252,10 +252,7 @@ def show_counters(options: ExplainOptions) -> None:
     for wanted, what in ((options.benchmark, "step"), (options.contender, "contender")):
         known = list(dict.fromkeys(getattr(table, what) for table in tables))
         if wanted and wanted not in known:
-            raise InputError(
-                f"no {what} {wanted!r} has the scheduler's counters",
-                f"{did_you_mean(wanted, known)}There are: {', '.join(known)}.",
-            )
+            raise unknown_name(f"no {what} {wanted!r} has the scheduler's counters", wanted, known)
         tables = [table for table in tables if wanted in ("", getattr(table, what))]
     if options.form == "json":
         shown = {(table.step, table.contender) for table in tables}

@@ -14,8 +14,7 @@ from kduel.cli.completions import matching_items
 from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
 from kduel.cli.terminal import bold
-from kduel.core.errors import InputError
-from kduel.core.text import did_you_mean
+from kduel.core.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from kduel.benchmarks import Benchmark
@@ -41,10 +40,7 @@ def command(what: str, names: tuple[str, ...], form: str) -> None:
     found = list_kind(what)
     for unknown in sorted(set(names) - {entry["name"] for entry in found}):
         there = [entry["name"] for entry in found]
-        raise InputError(
-            f"there is no {unknown!r} among the {what}",
-            f"{did_you_mean(unknown, there)}There are: {', '.join(there)}.",
-        )
+        raise unknown_name(f"there is no {unknown!r} among the {what}", unknown, there)
     found = [entry for entry in found if entry["name"] in names or not names]
     if form == "json":
         emit_json(found)
@@ -115,7 +111,6 @@ def literal_choices(struct: Any) -> dict[str, list[Any]]:
 def parameter_sets(chosen: Benchmark[Any], allowed: dict[str, list[Any]]) -> list[Any]:
     """The parameters of a benchmark: its defaults; where one of them must be given, every choice; none where that one is
     not a choice."""
-    from kduel.core.errors import InputError
 
     try:
         return [chosen.read_parameters({})]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+
+from kduel.core.text import did_you_mean
 
 MEASURED = 0
 NOT_MEASURED = 1
@@ -64,6 +66,11 @@ def cannot_read(path: object, error: OSError, remedy: str) -> InputError:
 def unusable_path(path: object, reason: str) -> InputError:
     """Error about a path that leads nowhere, whatever is on the disk."""
     return InputError(f"{path} cannot be used: {reason}", "Give another path.")
+
+
+def unknown_name(message: str, name: str, known: Collection[str]) -> InputError:
+    """Error about a name that is none of those known, with what it may be meant for."""
+    return InputError(message, f"{did_you_mean(name, known)}There are: {', '.join(known)}.")
 
 
 @contextmanager

@@ -26,14 +26,8 @@ def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: 
         lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
         lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
-        # The commit with its author, date and subject.
-        header = git(
-            tree,
-            "show",
-            "--no-patch",
-            "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s",
-            result.found.commits[0],
-        )
+        form = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s"
+        header = git(tree, "show", "--no-patch", form, result.found.commits[0])
         lines += [f"The first commit {describe_cost(result)}:", "", header]
     if result.before is not None and result.after is not None:
         each = "" if benchmark == BOOT else " per operation"

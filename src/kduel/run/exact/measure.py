@@ -12,9 +12,8 @@ from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import KbenchLine, merge_conditions, read_lines
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.core.cache import Cache
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError, unknown_name
 from kduel.core.progress import Progress
-from kduel.core.text import did_you_mean
 from kduel.explain.compare import Clock, Explanation, compare_conditions, explain_difference
 from kduel.explain.cost import CLASSES, Cost, compare_costs, count_costs
 from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile, read_dump
@@ -264,10 +263,7 @@ def step_index(ready: Ready, benchmark: str) -> int:
         shares = any(step.benchmark == SHARING.name for step in steps)
         remedy = "Add --sharing to name the cache lines that it counts." if shares else "Run --suite exact."
         raise InputError("no step of the study counts instructions", remedy)
-    raise InputError(
-        f"no step of the study is called {benchmark!r} and can be counted",
-        f"{did_you_mean(benchmark, known)}There are: {', '.join(known)}.",
-    )
+    raise unknown_name(f"no step of the study is called {benchmark!r} and can be counted", benchmark, known)
 
 
 def explain_step(ready: Ready, counted: list[CountedTrial], index: int) -> Explanation:

@@ -10,9 +10,8 @@ from msgspec import Struct
 from kduel.benchmarks.request import APPLICATIONS
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
-from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.errors import HostError, InputError, NotMeasuredError, unknown_name
 from kduel.core.progress import Progress
-from kduel.core.text import did_you_mean
 from kduel.run.exact.measure import CountedTrial, equals_run, is_boot
 from kduel.run.prepare import Ready, make_lock, make_ready
 from kduel.store.collect import step_directory
@@ -158,9 +157,7 @@ def check_operation(name: str) -> None:
     """Raises InputError, with those that there are, for what is neither an operation of kbench nor an application's request."""
     known = (BOOT, *OPERATIONS[1:], *APPLICATIONS)
     if name not in (OPERATIONS[0], *known):
-        raise InputError(
-            f"there is no operation {name!r} to count", f"{did_you_mean(name, known)}There are: {', '.join(known)}."
-        )
+        raise unknown_name(f"there is no operation {name!r} to count", name, known)
 
 
 def operation_study(kernels: list[str], operation: str, machine: str = "") -> Study:

@@ -10,11 +10,10 @@ from kduel.benchmarks.tasks import PLUGIN as TASKS
 from kduel.benchmarks.tasks import read_ktasks
 from kduel.benchmarks.wakeup import PLUGIN as WAKEUP
 from kduel.benchmarks.wakeup import read_kwake
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError, unknown_name
 from kduel.core.experiment import Step
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
-from kduel.core.text import did_you_mean
 from kduel.explain.sharing.btf import BrokenBtfError, Btf
 from kduel.explain.waits import BrokenSwitchesError, Switches, Told, Waits, WaitsExplanation, find_waits
 from kduel.guest import boots
@@ -41,10 +40,7 @@ def wakeup_step(ready: Ready, wanted: str) -> int:
             "Run the kernels with --benchmark wakeup, or --benchmark tasks:mix=audio.",
         )
     if wanted not in known:
-        raise InputError(
-            f"no step of the study is called {wanted!r} and has wake-ups",
-            f"{did_you_mean(wanted, known)}There are: {', '.join(known)}.",
-        )
+        raise unknown_name(f"no step of the study is called {wanted!r} and has wake-ups", wanted, known)
     return [step.label for step in ready.study.steps].index(wanted)
 
 
