@@ -4,6 +4,7 @@ A trial there is determined by its kernel, command line, script and QEMU, so tha
 """
 
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -109,26 +110,27 @@ def make_trial(arm: Arm, script: Script, block: int, into: Path) -> Trial:
     return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
 
 
-def cache_key(
-    machine: IcountMachine, arm: Arm, script: Script, block: int, disassemble: bool, lines: bool, boot: bool
-) -> str:
+class Counting(TypedDict, total=False):
+    """What is counted besides the instructions of each function: keyword arguments of the functions below."""
+
+    disassemble: bool
+    """Each instruction by itself."""
+    lines: bool
+    """Cache lines, too."""
+    boot: bool
+    """The boot, and not the benchmarks."""
+
+
+def cache_key(machine: IcountMachine, arm: Arm, script: Script, block: int, what: Counting) -> str:
     """The counted trial's key in the cache."""
-    return digest(machine.key(make_trial(arm, script, block, Path())), disassemble, lines, boot)
+    options = {"disassemble": False, "lines": False, "boot": False, **what}
+    return digest(machine.key(make_trial(arm, script, block, Path())), *options.values())
 
 
 def count_arm(
-    machine: IcountMachine,
-    arm: Arm,
-    script: Script,
-    *,
-    cache: Cache,
-    block: int = 1,
-    disassemble: bool = False,
-    lines: bool = False,
-    boot: bool = False,
+    machine: IcountMachine, arm: Arm, script: Script, *, cache: Cache, block: int = 1, **what: Unpack[Counting]
 ) -> CountedTrial:
-    """Boot an arm with the plug-in, unless that was done before; with `boot` it counts the boot, and not the benchmarks;
-    with `lines` cache lines, too.
+    """Boot an arm with the plug-in, unless that was done before.
 
     Raises NotMeasuredError where the trial is void, HostError where the host ended QEMU.
     """
@@ -136,9 +138,9 @@ def count_arm(
     def build(into: Path) -> None:
         trial = make_trial(arm, script, block, into)
         trial.into.mkdir()
-        options = f",out={COUNTS}" + (",disassemble=on" if disassemble else "")
-        options += ",lines=on" if lines else ""
-        if boot:
+        options = f",out={COUNTS}" + (",disassemble=on" if what.get("disassemble") else "")
+        options += ",lines=on" if what.get("lines") else ""
+        if what.get("boot"):
             options += f",boot={find_entry(machine, arm):#x},functions=on"
         outcome = machine.boot_once(trial, options, writes={COUNTS: into / "counts"}, symbols=True)
         check_not_killed(outcome.facts.get("killed_by", ""), arm.contender.name)
@@ -150,7 +152,7 @@ def count_arm(
         read_dump(into / "counts")
         ensure_symbols(machine, arm, trial.into / "kallsyms")
 
-    directory = cache.entry(COUNTED, cache_key(machine, arm, script, block, disassemble, lines, boot), build)
+    directory = cache.entry(COUNTED, cache_key(machine, arm, script, block, what), build)
     return CountedTrial(
         name=arm.contender.name,
         release=arm.kernel.release,
@@ -188,28 +190,17 @@ def ensure_symbols(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
 
 
 def count_arms(
-    ready: Ready,
-    names: tuple[str, str],
-    *,
-    cache: Cache,
-    progress: Progress,
-    seed: int = 0,
-    disassemble: bool = False,
-    lines: bool = False,
-    boot: bool = False,
+    ready: Ready, names: tuple[str, str], *, cache: Cache, progress: Progress, seed: int = 0, **what: Unpack[Counting]
 ) -> list[CountedTrial]:
     """Both arms of a comparison, at the same time where the machine allows. `seed` is that of the block."""
     machine = exact_machine(ready)
     arms = {arm.contender.name: arm for arm in ready.arms}
     told = f"counting {names[0]} and {names[1]}"
-    if not are_counted(ready, names, cache=cache, seed=seed, disassemble=disassemble, lines=lines, boot=boot):
-        told += f" ({usual_effort(ready, disassemble, lines, boot)})"
+    if not are_counted(ready, names, cache=cache, seed=seed, **what):
+        told += f" ({usual_effort(ready, what)})"
 
     def count(name: str) -> CountedTrial:
-        found = count_arm(
-            machine, arms[name], script_of_all_steps(ready, arms[name], seed), cache=cache, disassemble=disassemble,
-            lines=lines, boot=boot,
-        )  # fmt: skip
+        found = count_arm(machine, arms[name], script_of_all_steps(ready, arms[name], seed), cache=cache, **what)
         task.advance()
         return found
 
@@ -223,33 +214,23 @@ def script_of_all_steps(ready: Ready, arm: Arm, seed: int) -> Script:
 
 
 def are_counted(
-    ready: Ready,
-    names: tuple[str, str],
-    *,
-    cache: Cache,
-    seed: int = 0,
-    disassemble: bool = False,
-    lines: bool = False,
-    boot: bool = False,
+    ready: Ready, names: tuple[str, str], *, cache: Cache, seed: int = 0, **what: Unpack[Counting]
 ) -> bool:
     """True if `count_arms` finds both in the cache."""
     machine = exact_machine(ready)
     arms = [arm for arm in ready.arms if arm.contender.name in names]
     return all(
-        cache.has(
-            COUNTED, cache_key(machine, arm, script_of_all_steps(ready, arm, seed), 1, disassemble, lines, boot)
-        )
-        for arm in arms
+        cache.has(COUNTED, cache_key(machine, arm, script_of_all_steps(ready, arm, seed), 1, what)) for arm in arms
     )
 
 
-def usual_effort(ready: Ready, disassemble: bool, lines: bool, boot: bool) -> str:
+def usual_effort(ready: Ready, what: Counting) -> str:
     """Usual cost of counting, in words (measured: see docs/exact.md)."""
-    if boot:
+    if what.get("boot"):
         return "about 2 minutes of CPU time and 2 GB of memory"
     if len(ready.study.steps) > 1:
         return "all that the run counted, in about twice its time"
-    return f"about {36 if lines else 31 if disassemble else 26} s of CPU time"
+    return f"about {36 if what.get('lines') else 31 if what.get('disassemble') else 26} s of CPU time"
 
 
 def step_index(ready: Ready, benchmark: str) -> int:
