@@ -31,7 +31,8 @@ ABOUT = {
 OPTIONS = {"mmap": ("--mmap-bytes 1m",)}
 """stress-ng's own 256 MiB are about one operation a second: too few to count."""
 
-Stressor = Literal[tuple(ABOUT)]  # type: ignore[valid-type]
+STRESSORS = tuple(ABOUT)
+Stressor = Literal[STRESSORS]  # type: ignore[valid-type]
 
 
 class StressNgParameters(Parameters, frozen=True):

@@ -146,7 +146,11 @@ class Archive:
             versions = ", ".join(p.version for p in named[:8]) or "none"
             raise InputError(f"Debian's archive has no {package} {version}".rstrip(), f"It has: {versions}.")
         key = f"{wanted.name}_{wanted.version}_{wanted.architecture}-{wanted.sha256[:12]}"
-        return sorted(self.cache.entry("deb", key, lambda into: self.download([wanted], into)).glob("*.deb"))
+
+        def build(into: Path) -> None:
+            self.download([wanted], into)
+
+        return sorted(self.cache.entry("deb", key, build).glob("*.deb"))
 
     def download(self, packages: Sequence[Package], into: Path) -> list[Path]:
         """Get the .debs, all at once, into an existing directory; each is checked against its SHA-256.
