@@ -111,7 +111,7 @@ def make_trial(arm: Arm, script: Script, block: int, into: Path) -> Trial:
 
 
 class Counting(TypedDict, total=False):
-    """What is counted besides the instructions of each function: keyword arguments of the functions below."""
+    """Things to count besides the instructions of each function: keyword arguments of the functions below."""
 
     disassemble: bool
     """Each instruction by itself."""
