@@ -11,13 +11,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    json_number,
-    location_text,
-    read_json,
-)
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 BOOKKEEPING = {
     "family_index",

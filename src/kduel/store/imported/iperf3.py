@@ -9,13 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    json_documents,
-    json_number,
-    location_text,
-)
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_documents, json_number, location_text
 
 
 class Sum(Struct):

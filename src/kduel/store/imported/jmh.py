@@ -13,13 +13,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    json_number,
-    location_text,
-    read_json,
-)
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 MODES = {"thrpt": "throughput", "avgt": "average_time", "sample": "sampled_time", "ss": "single_shot_time"}
 

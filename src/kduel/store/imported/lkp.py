@@ -8,13 +8,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    json_number,
-    location_text,
-    read_json,
-)
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 SOURCE = "stats_source"
 MONITORS = re.compile(

@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    check_complete,
-    location_text,
-    text_lines,
-)
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"(?:MIGRATED )?((?:TCP|UDP|SCTP)\S*) (\S.*?) TEST from .*")

@@ -8,13 +8,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Statistic
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    check_complete,
-    location_text,
-    text_lines,
-)
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, location_text, text_lines
 from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"Running (\S+) test @ (\S+)")
