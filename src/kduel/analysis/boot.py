@@ -1,7 +1,5 @@
 """Time of a boot by part: stages by the host's clock, and the kernel's own initcalls, contender by contender."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median

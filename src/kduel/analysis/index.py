@@ -3,8 +3,6 @@
 The tables and views are a documented contract (docs/many-runs.md) for dashboards and queries.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The rows of a run in the index."""
 
-from __future__ import annotations
-
 import sqlite3
 import statistics
 from collections.abc import Iterator

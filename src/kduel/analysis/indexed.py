@@ -1,7 +1,5 @@
 """A history read from the index of many runs: the points are there, and only runs at a change are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Names that distinguish machines in series of runs: kind, place, product and processor, as far as they are known; of exact
 counts also QEMU's version, on which they depend; and whether contenders took turns, whose levels are others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A metric's series of an index as Apache Otava's CSV importer reads it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

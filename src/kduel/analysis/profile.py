@@ -5,8 +5,6 @@ the whole CPU time per unit (time x CPUs) times its share of the samples; so row
 their differences to its difference.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

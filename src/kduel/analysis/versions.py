@@ -1,7 +1,5 @@
 """A run of several kernels as a history: each counted operation by version, and what changes from one version to the next."""
 
-from __future__ import annotations
-
 import shlex
 from itertools import pairwise
 

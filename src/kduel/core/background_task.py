@@ -1,7 +1,5 @@
 """Slow work in a thread of its own, beside what the caller does meanwhile, and ended with it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

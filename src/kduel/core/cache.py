@@ -4,8 +4,6 @@ Several KDuels may use one cache at the same time: whoever comes first builds, t
 trusted: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built
 again."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -4,8 +4,6 @@ A tar (POSIX.1-2001) of regular files. The first one, CONTENTS, lists the entrie
 each entry, in that order, as KIND/KEY/PATH. Symbolic links stand in the manifests only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import shutil

@@ -4,8 +4,6 @@ A run keeps the edition that it was planned by; one that names none has the firs
 docs/architecture.md how to add an edition.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 

@@ -1,7 +1,5 @@
 """Errors as a person should read them: what happened, where, and what to do about it."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

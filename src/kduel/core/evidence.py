@@ -1,7 +1,5 @@
 """Kinds of evidence: what part chance has in a number."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -1,7 +1,5 @@
 """Numbers as people read them: no more digits than the spread supports, a sign on effects, a dash for missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Other work on the host while a trial ran: the record of one step, and what can be summed over several."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec import Struct

@@ -3,8 +3,6 @@
 A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too.
 """
 
-from __future__ import annotations
-
 import platform
 import sys
 from functools import cache

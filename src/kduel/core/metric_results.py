@@ -1,7 +1,5 @@
 """Results of one metric: its verdict with the evidence, by condition and by machine, and its factors' effects."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct, field

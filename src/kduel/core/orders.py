@@ -1,7 +1,5 @@
 """The order of items within each block, drawn from a seed: freely for two, balanced over places for more."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

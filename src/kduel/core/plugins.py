@@ -1,8 +1,6 @@
 """Finding the plug-ins (every module of a built-in package, and what other distributions offer by entry point), and
 reading their settings."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from functools import cache

@@ -1,7 +1,5 @@
 """Progress messages for the user. The silent `Progress` here is for scripts and tests; the terminal's is in kduel.cli."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

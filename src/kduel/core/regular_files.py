@@ -4,8 +4,6 @@ A received run may hold a link to a file of its reader's, which a report would p
 or a sparse file of any size, which takes a few bytes of an archive and would be read for hours.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -4,8 +4,6 @@ Interference by other work on the host comes in spells of seconds. A step in one
 slices over the whole trial meet a share of it in every boot.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -7,8 +7,6 @@ daemon) or run as another user, and all of them where the watcher itself is kill
 As a program, `supervised_process.py LEADER SECONDS`: end that session, which has so long to end by itself when it is asked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """Results about tails: quantiles over boots, a bound, a return level, the shift of a distribution."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct, field

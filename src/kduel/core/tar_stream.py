@@ -5,8 +5,6 @@ either of the two customary forms. A library's reader is made for leniency: Pyth
 minutes on some.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import IO, Protocol

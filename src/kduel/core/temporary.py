@@ -1,7 +1,5 @@
 """Temporary directories that do not stay behind, even where KDuel is killed: the next one made removes them."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

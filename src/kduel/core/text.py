@@ -4,8 +4,6 @@ A terminal obeys escape sequences: text that is shown as it came may set the win
 link or hide what stands before it. Whatever KDuel prints goes through one of these functions.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Identity of this host, by what its kernel and its system reveal of it."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reading TOML that somebody wrote: bounded in size and depth, with values that can be meant."""
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

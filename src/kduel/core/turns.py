@@ -3,8 +3,6 @@
 Each trial of such a block has one, in the file TURNS_FILE of its directory.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Literal

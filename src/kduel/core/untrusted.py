@@ -4,8 +4,6 @@ A guest is not trusted, and its files may be damaged, as may those of a run that
 anything but MalformedError, OSError, and HostError where it is this host that fails, for which no guest is to blame.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Messages about wrong values of a study or of the command line, in the words of the file."""
 
-from __future__ import annotations
-
 import re
 import typing
 from collections.abc import Iterable

@@ -4,8 +4,6 @@
 of a commit, as in a copy without its history, it is the bare `0.1.0`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

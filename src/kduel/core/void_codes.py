@@ -3,8 +3,6 @@
 A machine of a plug-in may have codes of its own; these are the ones of KDuel.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from importlib.resources import files

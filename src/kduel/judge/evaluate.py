@@ -1,7 +1,5 @@
 """From a run's directory to its results: collect, judge, examine. What every report is made from."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path

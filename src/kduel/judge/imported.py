@@ -1,7 +1,5 @@
 """An imported run, judged: the same results as of a run of KDuel's own, with everything that is unknown about it stated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """The parts of a merged run as one: their blocks one after the other, each with the machine that carried it out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path

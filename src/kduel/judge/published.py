@@ -1,7 +1,5 @@
 """Comparison of exact counts with those that somebody published: every one, to the instruction or the line."""
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 from typing import Any, NamedTuple

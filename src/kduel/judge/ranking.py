@@ -4,8 +4,6 @@ Each comparison has the share of alpha of a primary comparison. There are no mor
 the ranking hold together: contenders whose intervals lie apart differ. docs/statistics.md has the method and its figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Check of a run's results.json against its raw values: the file that scripts read is derived, and in no manifest."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -3,8 +3,6 @@
 A module here, or one behind an entry point of the group `kduel.report`, offers `PLUGIN`, a `Format`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar

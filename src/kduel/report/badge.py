@@ -1,7 +1,5 @@
 """The outcome as a small SVG picture, for the page of a repository."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 from xml.sax.saxutils import escape
 

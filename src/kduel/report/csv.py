@@ -1,7 +1,5 @@
 """Every value in one long table, which `kduel import` reads back."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from io import StringIO

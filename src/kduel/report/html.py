@@ -1,7 +1,5 @@
 """The report as one page that opens offline: verdicts first, then every value, the course of the run, and the methods."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The results as JSON: the contract that scripts rely on, published as docs/results.schema.json."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import msgspec

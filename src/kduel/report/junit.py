@@ -1,7 +1,5 @@
 """Verdicts as JUnit XML, which continuous integration systems read: a test case for each gating metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree import ElementTree

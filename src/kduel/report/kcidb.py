@@ -5,8 +5,6 @@ or by the contender's name where no image is known; checkouts and builds are for
 submit, under the same origin.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """LaTeX tables for a paper: \\input the file; the preamble needs booktabs and graphicx, and longtable for long ones."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Plain text for a mailing list: ASCII, 72 columns, no attachments, nothing that a quoting reader breaks."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import ClassVar

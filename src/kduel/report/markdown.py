@@ -1,7 +1,5 @@
 """Markdown with tables, as GitHub and GitLab read it: for issues, merge requests and wikis."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """A matrix in plain text: one table a family, the verdicts by cell, the growth, the advice."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import ClassVar
 

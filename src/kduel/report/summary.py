@@ -4,8 +4,6 @@ Every sentence rests on a verdict. What was not decided is named as such, and th
 more than it can.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import ClassVar

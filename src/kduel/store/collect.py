@@ -1,7 +1,5 @@
 """From raw files to samples: every number of a run, read again from what its trials left behind."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

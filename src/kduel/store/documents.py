@@ -3,8 +3,6 @@
 lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime

@@ -1,8 +1,6 @@
 """RUN/fleet/state.json: which machines of a fleet are out of service. What is decided there stays decided, since later
 analyses count on it: a machine that is out does not come back in this run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Identity of experiments: the facts that two locks must share for a run to be continued, and those in which they differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

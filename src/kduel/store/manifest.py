@@ -6,8 +6,6 @@ It is next to the raw files, and covers trial.json and what the trial was run by
 It shows what was changed by accident or carelessly; whoever means to deceive can write another manifest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

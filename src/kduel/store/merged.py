@@ -6,8 +6,6 @@ Nothing in a part is rewritten: each stays a run by itself, its manifests hold, 
 files. merge.json lists the parts, and the machine of each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,8 +1,6 @@
 """Files and directories that appear whole, or not at all, even after a power cut; and what a disk refuses, as an error with a
 remedy."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Differences between two columns, gathered into things that one could have changed one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

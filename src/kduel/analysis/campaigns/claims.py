@@ -1,7 +1,5 @@
 """Claims that somebody made of published campaigns, each with what the campaigns' own data support."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

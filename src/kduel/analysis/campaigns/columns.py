@@ -1,7 +1,5 @@
 """Columns: what one contender gave in one run, with all that is known of where and how it was measured."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

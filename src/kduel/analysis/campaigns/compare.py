@@ -1,7 +1,5 @@
 """Campaigns side by side: first what else differs, then each metric by column, then the changes between columns."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Share of a series' sum of squares that each stretch's mean explains: the statistic of the search for changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All runs of a machine over time: one series a metric and contender, with the places where its level changed."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

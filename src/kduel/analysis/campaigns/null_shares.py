@@ -4,8 +4,6 @@ Short series are simulated when they are met. Long ones would take seconds each,
 their quantiles are shipped in null_shares.json, which perf/null_shares.py writes by the same simulation.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

@@ -7,8 +7,6 @@ Other ways were simulated for comparison (perf/history_steps.py has the figures)
 rate only for long series, and ranks cannot tell a change from chance in fewer than twelve runs.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Two contenders of one run, measured here or imported, judged by the run's own rule."""
 
-from __future__ import annotations
-
 import msgspec
 
 from kduel.analysis.campaigns.columns import Column

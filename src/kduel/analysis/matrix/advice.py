@@ -1,7 +1,5 @@
 """Advice per use, no stronger than the verdicts: every sentence names those that it rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec import Struct, field, structs

@@ -1,7 +1,5 @@
 """The shape of a study that crosses things: benchmarks that differ in a number, contenders that differ in one thing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

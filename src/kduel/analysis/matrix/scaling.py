@@ -1,7 +1,5 @@
 """Growth of a rate with threads: in all, for each thread, and what is left of the first thread's share."""
 
-from __future__ import annotations
-
 import math
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """A run as a matrix: every cell's values and verdicts, the growth over counts, and what a heat map shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field

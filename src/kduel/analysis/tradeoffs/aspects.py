@@ -1,7 +1,5 @@
 """The summary of a comparison: one row for each aspect measured, one column for each contender, the best marked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Every contender against every other, not only against the baseline: what "best" needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal

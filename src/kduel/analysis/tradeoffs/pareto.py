@@ -1,7 +1,5 @@
 """Throughput against latency against power: which contenders no other one beats, and where each stands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

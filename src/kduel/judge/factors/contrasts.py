@@ -5,8 +5,6 @@ the first level; an interaction compares the effect of one factor at two levels 
 in which a cell of either arm is missing does not count for that effect: it would be an effect of other surroundings.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce

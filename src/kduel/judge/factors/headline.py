@@ -1,7 +1,5 @@
 """Sentences about what a difference depends on, one for each metric and each level of the study's first factor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kduel.core.format import effect, plain_number

@@ -1,7 +1,5 @@
 """Lint: checks of an experiment and its data; each finding has evidence and a remedy, and is shown with the verdict it affects."""
 
-from __future__ import annotations
-
 from kduel.judge.lint.examine import examine
 
 __all__ = ["examine"]

@@ -1,7 +1,5 @@
 """Undeclared differences between the arms: their captured environments, compared leaf by leaf."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

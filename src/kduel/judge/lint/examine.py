@@ -1,7 +1,5 @@
 """The lint's one entry: every check over every verdict, and over the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from kduel.core.experiment import Contender

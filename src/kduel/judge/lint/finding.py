@@ -1,7 +1,5 @@
 """The type of a finding: each file in `findings/` is one, with its check, its cause, what it means and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cache

@@ -1,7 +1,5 @@
 """The few probabilities that the checks need."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Records that the checks of runs in turns read: those of both contenders, slice by slice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

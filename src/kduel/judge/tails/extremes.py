@@ -6,8 +6,6 @@ Introduction to Statistical Modeling of Extreme Values, 2001). It is fitted by m
 has a mode that the run did not show, it is wrong, and no interval tells so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """From the distributions of a run to what its reports state of tails: quantiles, shift, bound, return level."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

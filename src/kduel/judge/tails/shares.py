@@ -5,8 +5,6 @@ independent samples that would give the variance seen between boots, never more 
 Methodology, 1998): where boots do not differ it is the exact binomial interval, a little widened for the few boots that show it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

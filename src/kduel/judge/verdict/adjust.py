@@ -4,8 +4,6 @@ Arrays have any leading axes (simulated runs), then one axis of pairs or of look
 the code that `kduel plan --simulate` tries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

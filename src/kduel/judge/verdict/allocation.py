@@ -4,8 +4,6 @@ Kalibera and Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): a furt
 contribute, a further block lowers all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

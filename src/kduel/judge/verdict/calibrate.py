@@ -1,7 +1,5 @@
 """Operating characteristics of the rule: many runs simulated on a noise, judged by the code that judges a real run."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ Runs, imported values, exact counts, simulations and the lint's leave-one-out al
 comparison's own scale (logarithms for a ratio); arrays may have any shape.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """One metric of one contender against the baseline: pairs, scale, looks and, for a primary metric, the decision."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

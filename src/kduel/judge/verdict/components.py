@@ -1,7 +1,5 @@
 """Components of variance: how much slices, boots and blocks contribute to the spread of a metric."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kduel.core.samples import Samples

@@ -4,8 +4,6 @@ Stopping for futility ends a run as undecided, which is no false alarm: it costs
 docs/statistics.md states.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

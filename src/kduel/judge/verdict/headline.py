@@ -1,7 +1,5 @@
 """A comparison in one sentence: the headline of every report, and of results.json."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 from typing import Literal
 

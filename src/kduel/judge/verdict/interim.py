@@ -1,7 +1,5 @@
 """A run in progress: its primary metrics so far, and whether it may stop. Light to import: the rest waits for a trial."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from kduel.core.metric_results import MetricResult

@@ -1,7 +1,5 @@
 """The verdict: a pure function of samples and rule. docs/statistics.md describes the method."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

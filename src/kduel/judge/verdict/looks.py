@@ -1,7 +1,5 @@
 """The looks of one comparison: when they are, how wide their intervals are, and the first that decides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Noise to try the rule on: boots of one kernel under several names, made up or resampled from a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A pilot's values from a CSV: like results to import, but a boot may hold several iterations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From the assessment of a comparison to the result that reports read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Sample size: minimum detectable effects, blocks still needed for a verdict, boots against iterations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

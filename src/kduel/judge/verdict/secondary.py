@@ -3,8 +3,6 @@
 Written here on scipy.special because importing scipy.stats takes two seconds; the tests compare with scipy.stats.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

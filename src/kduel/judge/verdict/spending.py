@@ -9,8 +9,6 @@ Spending follows the blocks of the plan, information the complete pairs: a void 
 looks nor the alpha of a look, only how much the looks have in common.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

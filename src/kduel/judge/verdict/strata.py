@@ -5,8 +5,6 @@ within machines is noise. Arrays have any leading axes (simulated runs), then on
 the code that judges a run is the code that perf/machines_calibration.py simulates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The part of its plan that a run has which its own stopping rule has not ended, by its results."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ For imported results: trial i of one contender has nothing to do with trial i of
 in turn may differ by all that changed meanwhile; no interval covers that, and a finding states it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

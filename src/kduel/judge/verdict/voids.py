@@ -1,7 +1,5 @@
 """Trials without a value: whether the contender decides which ones, and which claims that forbids."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A verdict in plain words: what can be concluded from it, and what cannot."""
 
-from __future__ import annotations
-
 from kduel.core.format import (
     amount,
     change,

@@ -1,7 +1,5 @@
 """The report of a history: one section a series, and a plot with a rule at each change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A page of headings, sentences and tables, and its writers: plain text, Markdown, HTML."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """The comparison of runs as a page: what changed first; in full also confounds, results by column, changes, then claims."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import get_args

@@ -3,8 +3,6 @@
 It says what the verdicts of the metrics that decide hold, and nothing else: the largest gain and loss by name, else the headline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Facts that a reader must know before any verdict: what was run, how sure it is, what went wrong."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED

@@ -3,8 +3,6 @@
 All the rest is in the report; `kduel report` prints it.
 """
 
-from __future__ import annotations
-
 import textwrap
 
 from kduel.core.format import plain_number

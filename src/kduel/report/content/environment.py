@@ -1,7 +1,5 @@
 """Environment of the trials, and its differences between the contenders, as rows of tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The kind of evidence that a run's values are, and the words that follow from it, for every format."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kduel.core.format import plain_number, ranged_over

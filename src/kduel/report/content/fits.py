@@ -1,7 +1,5 @@
 """Fits of a metric over a factor whose levels are whole numbers, such as CPUs: the exponent b of metric = a * number^b."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Record of the host, or of a real machine itself, during the trials: figures for a strip by trial, and one sentence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Literal

@@ -1,7 +1,5 @@
 """The effect on each of several machines, and on all of them: tables that every format shows alike."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from kduel.core.format import effect_numbers, estimate_texts, spread_text

@@ -1,7 +1,5 @@
 """A matrix in plain characters: one table a family, the verdicts by cell, the growth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kduel.analysis.matrix import Matrix

@@ -1,7 +1,5 @@
 """Description of how the verdicts were reached: for the methods section of whoever writes the run up."""
 
-from __future__ import annotations
-
 from kduel.core.format import plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results, StudyResult

@@ -1,7 +1,5 @@
 """Findings as notes: one for each cause, numbered by weight; the verdicts that it touches bear the number."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct

@@ -7,8 +7,6 @@
 It is drawn while a run continues and at its end.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

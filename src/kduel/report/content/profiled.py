@@ -1,7 +1,5 @@
 """A timed profile as text, and its flame graph."""
 
-from __future__ import annotations
-
 from kduel.analysis.profile import CostChange, ProfileRow, TimedProfile
 from kduel.core.format import MISSING, amount, decimals, signed_number
 from kduel.core.text import PLAIN_WIDTH, plural

@@ -1,7 +1,5 @@
 """Provenance: kernels, machine, and time, and the parts of a merged run, in lines that every format shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ranking by aspect in words: what each contender does in multiples of the baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

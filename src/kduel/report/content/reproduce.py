@@ -1,7 +1,5 @@
 """Instructions to measure again what a run measured: commands for a checkout of KDuel, with the kernels that were measured."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import textwrap

@@ -1,7 +1,5 @@
 """The scheduler's own counters around each step, as one table a step: wake-ups, waits, and balancing by level of domains."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Lines about tails: quantiles over boots, what a bound is worth, and the model of what is rarer than the run shows."""
 
-from __future__ import annotations
-
 from kduel.core.format import amount, plain_number, share_text, signed_number
 from kduel.core.results import Results
 from kduel.core.tail_results import BoundResult, ReturnLevelResult, ShiftResult, TailResult

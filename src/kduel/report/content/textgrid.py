@@ -3,8 +3,6 @@
 A name may be long and a terminal narrow, so names get a line of their own, and only numbers stand in columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from kduel.core.format import MISSING, arms, effect, interval_text, means

@@ -1,7 +1,5 @@
 """Reasons why a metric is undecided, which the reader can act on."""
 
-from __future__ import annotations
-
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.lint.finding import catalogue

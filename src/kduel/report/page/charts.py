@@ -1,7 +1,5 @@
 """The page's charts of values, slices and trials, drawn from the results."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 from msgspec import Struct
 

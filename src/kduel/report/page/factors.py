@@ -1,7 +1,5 @@
 """The page's part for factors: a section for each metric, its plots by number, and the table of its cells."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 from msgspec import Struct
 

@@ -1,7 +1,5 @@
 """Tables of the page with every value, and with the figures of each metric that its verdict's row has no place for."""
 
-from __future__ import annotations
-
 import itertools
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Terms on the page: each is linked at its first use to what it means, at the end of the page, which needs no network."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

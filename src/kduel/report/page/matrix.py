@@ -1,7 +1,5 @@
 """The page's part for a matrix: its verdicts as a table of colours, and the plots and tables of each family."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import groupby
 

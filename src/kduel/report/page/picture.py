@@ -1,7 +1,5 @@
 """The page's picture: effects of the metrics that decide on one axis whose better side is marked, gains first, then losses, then the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from markupsafe import Markup

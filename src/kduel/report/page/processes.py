@@ -1,7 +1,5 @@
 """Processes of kload steps as lines from their start to their end, in one trial of each contender."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from markupsafe import Markup

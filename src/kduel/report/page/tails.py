@@ -1,7 +1,5 @@
 """The page's part for tails: survival and shift of each benchmark, with the figures as lines."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 from msgspec import Struct
 

@@ -1,7 +1,5 @@
 """Trade-offs and advice, for the page and for plain text: one row an aspect, the best marked where verdicts carry it."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 from msgspec import Struct
 

@@ -1,7 +1,5 @@
 """The plot of a calibration: verdicts by effect, blocks needed, false alarms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A chart holds its gridlines and labels, and in it an area of EDGE x EDGE units t
 the width of its strokes, so that a stroke without length is a dot (SVG 2, 13.5.6 and "vector-effect").
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ vl-convert.
 Strings of users only ever stand in data, never in a field's name or an expression.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The drawing library, imported where it is used: it starts a JavaScript engine, which ends the process where it cannot."""
 
-from __future__ import annotations
-
 import resource
 from typing import Any
 

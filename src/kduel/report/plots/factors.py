@@ -1,7 +1,5 @@
 """The plots of factors: means of the cells by level, and beside them the first factor's effect at each level."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

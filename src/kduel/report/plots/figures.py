@@ -1,7 +1,5 @@
 """Figures for a paper, each a file: the values of every metric, the effects, the processes of a policy, the boot's stages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Effects with their intervals as a column of the verdicts' table: one small chart a row, all on one axis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

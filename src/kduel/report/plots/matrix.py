@@ -1,7 +1,5 @@
 """The plots of a matrix: wall and CPU time by count, and context switches next to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from markupsafe import Markup

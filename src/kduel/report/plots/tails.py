@@ -1,7 +1,5 @@
 """Charts of tails: the share of measurements above each value on logarithmic axes, and the shift of quantiles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

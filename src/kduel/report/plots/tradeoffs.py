@@ -1,7 +1,5 @@
 """The picture of a trade: throughput against latency against power, a panel for each two of them."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 from kduel.analysis.tradeoffs import Front

@@ -1,7 +1,5 @@
 """Charts of what each trial gave, in the order of time: values, slices, seconds that it took, what the host did meanwhile."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The strip of a run in turns: each contender's slices against its own mean in the order of time, and their ratios on the same scale."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean

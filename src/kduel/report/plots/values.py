@@ -1,7 +1,5 @@
 """The plot of values for notebooks: a point for each trial."""
 
-from __future__ import annotations
-
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.report.plots.effects import Row, Spec, Theme, base

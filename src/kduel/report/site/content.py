@@ -1,7 +1,5 @@
 """The pages of the site: all runs, each pair of contenders, each benchmark over time, the matrix, the machines."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 It answers GET and nothing else, reads the run's directory and changes nothing.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Parts of the site's pages: tables of cells, and lines drawn over time."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

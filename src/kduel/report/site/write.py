@@ -1,7 +1,5 @@
 """Writing the site: pages that appear whole, in a directory of their own; files of others in it are left alone."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from urllib.parse import quote

@@ -4,8 +4,6 @@ The directory holds `import.json` and, under `imported/`, the original files; al
 module here, or one behind an entry point of the group `kduel.store.imported`, that offers `PLUGIN`, a `ForeignFormat`.
 """
 
-from __future__ import annotations
-
 from kduel.store.imported.support.store import Source, bring_in, contenders, declared_keys, environments, read
 
 __all__ = ["Source", "bring_in", "contenders", "declared_keys", "environments", "read"]

@@ -1,7 +1,5 @@
 """Output of cyclictest: its JSON, the threads of -q, or the histogram of -h; a trial is one call, appended to one file."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

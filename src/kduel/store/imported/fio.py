@@ -1,7 +1,5 @@
 """fio --output-format=json: a trial is one call, so that reports are appended to one file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Google Benchmark's JSON: a trial is one repetition; aggregates are left out, since they can be computed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """hyperfine's --export-json: one wall time a run. Without a name, its commands are the contenders."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

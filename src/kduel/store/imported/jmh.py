@@ -1,7 +1,5 @@
 """JMH's JSON. Its independent unit is the fork (a Java process), so each fork gives one number: its iterations' mean."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """LKP's matrix.json: every statistic of a group of runs, one value a run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

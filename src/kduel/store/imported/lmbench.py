@@ -1,7 +1,5 @@
 """lmbench's results files (results/ARCH/HOST.N): a trial is one of them, or one of several that were appended."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

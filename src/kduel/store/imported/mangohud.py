@@ -1,7 +1,5 @@
 """MangoHud's log of every frame: a trial is one file."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterator

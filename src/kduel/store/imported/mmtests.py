@@ -1,7 +1,5 @@
 """MMTests' extract-mmtests.pl --print-json: the samples of each operation, by iteration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

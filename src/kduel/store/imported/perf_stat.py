@@ -1,7 +1,5 @@
 """The output of `perf stat -x` and `-j`: a trial is one call of perf, so that calls are appended to one file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Output of pgbench: a trial is one call, so that calls are appended to one file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

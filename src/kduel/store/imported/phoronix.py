@@ -1,7 +1,5 @@
 """Phoronix Test Suite's composite.xml, after its published schema (pts-core/definitions/result-file.xsd)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PowerTOP's report of one measurement: the battery's power, wake-ups and CPU use; a trial is one file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

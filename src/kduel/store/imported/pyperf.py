@@ -1,7 +1,5 @@
 """pyperf's JSON. Its independent unit is the worker process, so each process gives one number: its values' mean."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

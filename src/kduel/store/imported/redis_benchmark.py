@@ -1,7 +1,5 @@
 """The tables of `redis-benchmark --csv`: a trial is one call, so that calls are appended to one file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

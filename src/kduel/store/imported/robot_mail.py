@@ -3,8 +3,6 @@
 Beside it LKP's job.yaml, which has the same facts and no figures.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from email import message_from_bytes

@@ -1,7 +1,5 @@
 """stress-ng --yaml: a trial is one call, so that reports are appended to one file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

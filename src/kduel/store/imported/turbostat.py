@@ -1,7 +1,5 @@
 """turbostat's log of a session: power by RAPL's counters, clock and temperature in every interval; a trial is one file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean

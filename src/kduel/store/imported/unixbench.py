@@ -1,7 +1,5 @@
 """UnixBench's report: a trial is one call of Run, so that reports are appended to one file."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """KDuel's own CSV: one value a line, read line by line."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

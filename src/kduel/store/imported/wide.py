@@ -1,7 +1,5 @@
 """Wide tables (CSV): a trial a line, with a column for each metric, or with a column for each contender."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import count, pairwise

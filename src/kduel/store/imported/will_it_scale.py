@@ -1,7 +1,5 @@
 """will-it-scale's tables (runtest.py TEST >TEST.csv): a trial is one file, with a benchmark for each number of tasks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

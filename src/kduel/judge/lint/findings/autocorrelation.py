@@ -1,7 +1,5 @@
 """Successive trials that are alike once arms' means and a straight drift are taken off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Values that are not known because they lie beyond a benchmark's histogram."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.text import plural

@@ -1,7 +1,5 @@
 """Other work on a real machine that delays only the contenders without a real-time policy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.results import Results

@@ -1,7 +1,5 @@
 """Values that depend on the contender of the trial before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files of a run that were changed after it was measured."""
 
-from __future__ import annotations
-
 from kduel.judge.lint.finding import Finding
 
 PLUGIN = Finding(

@@ -1,7 +1,5 @@
 """Kernels that are configured differently."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

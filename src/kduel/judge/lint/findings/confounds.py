@@ -1,7 +1,5 @@
 """Differences between the contenders that the study does not declare."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Contenders whose values differ by the same factor, or the same amount, in every block."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Void trials that depend on the contender."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Values that drift over the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

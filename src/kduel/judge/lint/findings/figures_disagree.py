@@ -1,7 +1,5 @@
 """A program whose own figure differs from what its other figures give."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.format import quantity

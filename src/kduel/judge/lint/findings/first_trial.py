@@ -1,7 +1,5 @@
 """A first trial that is not like the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A value that sits on a configured duration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.format import amount

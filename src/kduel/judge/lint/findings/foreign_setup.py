@@ -1,7 +1,5 @@
 """Imported results whose program itself says that it measured under a condition that distorts times."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.results import Results

@@ -1,7 +1,5 @@
 """A run in which no primary metric could be decided any more."""
 
-from __future__ import annotations
-
 from kduel.judge.lint.finding import Finding
 
 PLUGIN = Finding(

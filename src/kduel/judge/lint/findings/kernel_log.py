@@ -1,7 +1,5 @@
 """Trouble that the kernels' own logs report in trials that gave values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.results import Results

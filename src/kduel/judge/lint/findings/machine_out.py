@@ -1,7 +1,5 @@
 """A machine of a fleet that did not finish its blocks."""
 
-from __future__ import annotations
-
 from kduel.judge.lint.finding import Finding
 
 PLUGIN = Finding(

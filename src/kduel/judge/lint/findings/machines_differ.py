@@ -1,7 +1,5 @@
 """A machine whose effect differs in size from that of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.judge.lint.case import Case

@@ -1,7 +1,5 @@
 """A machine whose effect would give another verdict than that of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.format import MISSING, change, estimate_texts

@@ -1,7 +1,5 @@
 """A machine, or a part of a merged run, that is much noisier than the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

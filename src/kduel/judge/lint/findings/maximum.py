@@ -1,7 +1,5 @@
 """A maximum as the metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.judge.lint.case import Case

@@ -1,7 +1,5 @@
 """Arithmetic means that disagree with the geometric ones, where the spreads differ."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Values that are missing from valid trials, depending on the contender."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.judge.lint.case import Case

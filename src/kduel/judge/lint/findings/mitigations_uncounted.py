@@ -1,7 +1,5 @@
 """Mitigations that differ where only instructions are counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.results import Results

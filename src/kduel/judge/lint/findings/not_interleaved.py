@@ -1,7 +1,5 @@
 """Contenders that were measured one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.results import Results

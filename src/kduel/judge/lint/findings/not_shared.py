@@ -1,7 +1,5 @@
 """Slices of contenders in turns that do not move together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Two contenders that are one kernel."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """One trial that carries the conclusion alone: without it the sign of the effect, or the verdict, is another."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

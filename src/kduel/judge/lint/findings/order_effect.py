@@ -1,7 +1,5 @@
 """Values that depend on the trial's place within its block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

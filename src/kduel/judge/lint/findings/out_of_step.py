@@ -1,7 +1,5 @@
 """A contender that ran much of a step alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import median
 

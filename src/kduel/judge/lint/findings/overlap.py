@@ -1,7 +1,5 @@
 """Turns that lay over each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.evidence import Evidence

@@ -1,7 +1,5 @@
 """A storage benchmark that measures memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

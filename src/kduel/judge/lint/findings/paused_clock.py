@@ -1,7 +1,5 @@
 """A guest's clock that did not go by its running time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.evidence import Evidence

@@ -1,7 +1,5 @@
 """Values in coarse steps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A rare mode that only one contender has."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Sequences of values that occur twice: copied files, cached results, one log read as two."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

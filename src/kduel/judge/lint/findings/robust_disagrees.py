@@ -1,7 +1,5 @@
 """Robust tests as a check of the verdict: a finding where they disagree with it. They never decide."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contenders of which one got more of the host's time for a second of its clock."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Values of one contender that occur again in another, in another order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

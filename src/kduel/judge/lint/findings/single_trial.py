@@ -1,7 +1,5 @@
 """A contender that was measured once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.evidence import Evidence

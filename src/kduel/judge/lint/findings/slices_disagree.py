@@ -1,7 +1,5 @@
 """Slices whose plain mean says something else than the value that they were reduced to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

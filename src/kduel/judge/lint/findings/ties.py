@@ -1,7 +1,5 @@
 """Values of which half are one number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

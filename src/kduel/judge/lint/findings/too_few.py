@@ -1,7 +1,5 @@
 """Fewer blocks than a verdict requires."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.evidence import Evidence

@@ -1,7 +1,5 @@
 """Boots that fall into two groups."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Contenders with different numbers of values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.text import plural

@@ -1,7 +1,5 @@
 """Contenders that do not vary equally."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kduel.core.evidence import Evidence

@@ -1,7 +1,5 @@
 """A merged run that its own stopping rule had not ended."""
 
-from __future__ import annotations
-
 from kduel.judge.lint.finding import Finding
 
 PLUGIN = Finding(

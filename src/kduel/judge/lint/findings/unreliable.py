@@ -1,7 +1,5 @@
 """An imported effect whose interval is wider than itself."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

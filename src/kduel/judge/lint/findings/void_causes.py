@@ -1,7 +1,5 @@
 """Void trials of two contenders that are as many, and have other causes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

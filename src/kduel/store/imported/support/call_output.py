@@ -1,7 +1,5 @@
 """Output of programs for which there is a benchmark: read by the benchmark's own parser, a call being a trial."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Parts that every foreign format shares: the row that it yields, the interface, and files read within bounds."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

@@ -1,7 +1,5 @@
 """From the rows of foreign files to samples: the one place where they are checked against each other."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Headings of tables: what a column is, by its name. Where a heading may mean several things, nothing is guessed."""
 
-from __future__ import annotations
-
 import re
 
 from kduel.core.errors import InputError

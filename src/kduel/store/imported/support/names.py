@@ -3,8 +3,6 @@
 A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters.
 """
 
-from __future__ import annotations
-
 import re
 
 from kduel.core.experiment import Aspect, Statistic

@@ -1,7 +1,5 @@
 """An imported run's directory: import.json and the original files, word for word, under imported/."""
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import os

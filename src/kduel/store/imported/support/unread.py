@@ -1,7 +1,5 @@
 """Outputs that are known, and are not read: what they are, and what to give instead."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
