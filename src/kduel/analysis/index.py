@@ -1,7 +1,6 @@
 """An index of many runs in SQLite. It is derived: the runs' directories stay the truth, and it can be rebuilt at will.
 
-The tables and views are a documented contract (docs/many-runs.md) for dashboards and queries.
-"""
+The tables and views are a documented contract (docs/many-runs.md) for dashboards and queries."""
 
 import hashlib
 import os
@@ -245,8 +244,7 @@ def update(
 
     A directory that is no readable run is noted with the reason. A new index appears whole, as does one that replaces an
     index of an earlier version, or any at a `rebuild`. Raises InputError where the file is no index, HostError where it
-    cannot be written.
-    """
+    cannot be written."""
     if path.is_symlink():
         raise InputError(
             f"{path} is a link, which may lead to a file that is no index",

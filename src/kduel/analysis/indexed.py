@@ -25,8 +25,7 @@ def indexed_history(
 ) -> MetricHistory:
     """History as of `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
 
-    `attributed`: whether runs at a change are opened, to find what else changed with it. Raises InputError.
-    """
+    `attributed`: whether runs at a change are opened, to find what else changed with it. Raises InputError."""
     skipped = {str(path): str(reason) for path, reason in run_query(index, "skipped").rows}
     with open_index(index) as connection:
         (runs,) = connection.execute("SELECT count(*) FROM run WHERE merged = 0").fetchone()

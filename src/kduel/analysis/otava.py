@@ -18,8 +18,7 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
     """A metric's series as Apache Otava's CSV importer reads it: time, the run as attribute, one column a series: a
     contender, on each machine and with each unit and parameters where there are several.
 
-    The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError.
-    """
+    The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError."""
     if not benchmark or not metric:
         raise InputError(
             f"--series {benchmark or metric} names no metric",

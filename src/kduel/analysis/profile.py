@@ -2,8 +2,7 @@
 
 Each profiled trial gives a time per unit of work (from the step's own result) and samples. A function's time per unit is
 the whole CPU time per unit (time x CPUs) times its share of the samples; so rows add up to the whole in every trial, and
-their differences to its difference.
-"""
+their differences to its difference."""
 
 import math
 from collections import defaultdict

@@ -25,8 +25,7 @@ class BackgroundTask:
     """Calls `work` in a thread, with a progress of its own, from the beginning of the `with` block.
 
     Where the block ends by an exception, such as Ctrl-C, the program that the work is running is ended, and every other
-    one that it starts. The block never ends before the work, unless it is interrupted again.
-    """
+    one that it starts. The block never ends before the work, unless it is interrupted again."""
 
     LOWEST = 19
     """Nice value of the programs that the work runs until somebody waits for it: what is done meanwhile comes first."""
@@ -126,8 +125,7 @@ def run_program(command: Sequence[str], *, environment: Mapping[str, str], stdin
 
     The session is asked to end, and killed after PATIENCE, where an exception comes here, where the work of this thread
     is ended (`BackgroundTask`), or where we are killed: mmdebstrap, say, waits for its children, and then cleans up. Raises
-    OSError where there is none.
-    """
+    OSError where there is none."""
     work: BackgroundTask | None = getattr(_here, "work", None)
     # A file: a program that cleans up when we are gone would be ended by what it writes to a pipe.
     with memory_file() as errors:

@@ -58,8 +58,7 @@ class Cache:
 
     Each entry is checked against its manifest when it is first used. Damaged ones are reported to `progress`.
     Raises HostError, when made, where the directory cannot be made or read. Without `make` it stays away where it is missing:
-    for those who only read.
-    """
+    for those who only read."""
 
     def __init__(self, root: Path | None = None, progress: Progress | None = None, *, make: bool = True) -> None:
         self.root = root or cache_root()
@@ -100,8 +99,7 @@ class Cache:
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
         """The entry's directory; where it is missing or damaged, `build(DIR)` fills a new one, which then appears whole.
 
-        What `build` raises goes through, and leaves nothing behind. Raises HostError for trouble with the cache.
-        """
+        What `build` raises goes through, and leaves nothing behind. Raises HostError for trouble with the cache."""
         if self.has(kind, key):
             return self.path(kind, key)
         path = self.path(kind, key)

@@ -1,8 +1,7 @@
 """A bundle: entries of the cache in one file, for a machine without network. Its name follows from its content.
 
 A tar (POSIX.1-2001) of regular files. The first one, CONTENTS, lists the entries with their manifests; then come the files of
-each entry, in that order, as KIND/KEY/PATH. Symbolic links stand in the manifests only.
-"""
+each entry, in that order, as KIND/KEY/PATH. Symbolic links stand in the manifests only."""
 
 import hashlib
 import io
@@ -113,8 +112,7 @@ def unpack(
     With `sha256` only if that is the digest of its content.
 
     Nothing of an entry that differs from its manifest is kept. Raises InputError naming the file and what is wrong in it,
-    and HostError for trouble with the cache.
-    """
+    and HostError for trouble with the cache."""
     with _open_bundle(file) as tar:
         contents = _read_contents(tar, file)
         if sha256 and digest_of(contents) != sha256.lower():

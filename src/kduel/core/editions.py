@@ -1,8 +1,7 @@
 """Editions of the method: how orders are drawn and verdicts reached.
 
 A run keeps the edition that it was planned by; one that names none has the first. docs/statistics.md explains the numbers,
-docs/architecture.md how to add an edition.
-"""
+docs/architecture.md how to add an edition."""
 
 from msgspec import Struct
 

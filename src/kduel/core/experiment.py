@@ -31,8 +31,7 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     `fixed_at` is the value, in `unit`, that the harness itself would set (a configured duration): a metric that
     sits there measures the harness, and gets a finding.
     `least` and `most` bound what the metric can be at all, None where nothing does: a benchmark's output that gives a
-    value outside is refused. Durations, counts, sizes and rates are never negative.
-    """
+    value outside is refused. Durations, counts, sizes and rates are never negative."""
 
     name: str
     unit: str
@@ -165,8 +164,7 @@ class Bound(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The wait between boot and the first benchmark.
 
-    "fixed" waits `seconds`; "idle" waits until the guest is idle, at most `seconds`.
-    """
+    "fixed" waits `seconds`; "idle" waits until the guest is idle, at most `seconds`."""
 
     mode: Literal["idle", "fixed"] = "idle"
     seconds: float = 10.0

@@ -1,7 +1,6 @@
 """Commands that install a missing program, by the distribution of the host, or a missing Python package.
 
-A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too.
-"""
+A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too."""
 
 import platform
 import sys

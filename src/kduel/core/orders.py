@@ -37,8 +37,7 @@ def balanced_orders(count: int, draw: random.Random) -> Iterator[Order]:
     """Three items or more: Williams squares, one after the other, items and rows in random order.
 
     Over the rows of a square each item has each place once, and over one square (two where the number is odd) each
-    item follows each other one equally often.
-    """
+    item follows each other one equally often."""
     while True:
         names = shuffle(draw, list(range(count)))
         for square in williams(count):

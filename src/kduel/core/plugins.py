@@ -61,8 +61,7 @@ def plugins(kind: str) -> dict[str, Any]:
     A built-in one is a module of `kduel.<kind>` that has a `PLUGIN`: an object with a `name`. One from outside is
     an entry point of the group `kduel.<kind>` that loads to such an object.
 
-    Raises HostError where two plug-ins have the same name, or an entry point does not load.
-    """
+    Raises HostError where two plug-ins have the same name, or an entry point does not load."""
     package = importlib.import_module(PACKAGES.get(kind, f"kduel.{kind}"))
     found: dict[str, Any] = {}
     for module_info in pkgutil.iter_modules(package.__path__):

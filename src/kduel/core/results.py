@@ -2,8 +2,7 @@
 
 Missing is null, never 0. Effects and intervals are in per cent of the baseline where `scale` is "ratio"; on the other
 scales `effect` and its interval are in the metric's unit, and those in per cent are null, except for a metric counted
-under several conditions, whose interval is the range over them.
-"""
+under several conditions, whose interval is the range over them."""
 
 from __future__ import annotations
 

@@ -103,8 +103,7 @@ class Samples(Struct, kw_only=True):
     """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
 
     `order` is the position in time of the trial that gave the value (0 for the run's first trial), for drift,
-    warm-up and interleaving.
-    """
+    warm-up and interleaving."""
 
     benchmark: str
     """The step's label."""

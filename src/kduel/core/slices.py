@@ -1,8 +1,7 @@
 """Slices: a step measured in several pieces spread over a trial, how their values become the trial's one number, and what varies.
 
 Interference by other work on the host comes in spells of seconds. A step in one piece lies inside a spell or outside;
-slices over the whole trial meet a share of it in every boot.
-"""
+slices over the whole trial meet a share of it in every boot."""
 
 import math
 import random
@@ -74,8 +73,7 @@ def interleave(steps: Sequence[int], pieces: Mapping[int, int], seed: int) -> li
     """(step, slice) in the order of a trial, drawn from its block's seed. Slices count from 1; 0 is a step in one piece.
 
     Each step's slices are spread evenly over the rounds, of which there are as many as the most slices; a step in one piece
-    is in a round that is drawn. Without slices, the steps in their given order.
-    """
+    is in a round that is drawn. Without slices, the steps in their given order."""
     rounds = max((pieces[step] for step in steps), default=1)
     if rounds == 1:
         return [(step, 0) for step in steps]

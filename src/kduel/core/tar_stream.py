@@ -2,8 +2,7 @@
 
 Known is what honest programs write: ustar headers as busybox, GNU tar, bsdtar, dpkg and Python write them, with long names in
 either of the two customary forms. A library's reader is made for leniency: Python's follows headers of any size, and spends
-minutes on some.
-"""
+minutes on some."""
 
 import re
 from collections.abc import Iterator

@@ -55,8 +55,7 @@ def temporary_directory(
     """A new directory `PREFIX...` in `parent` (by default TMPDIR), gone at the end; it may be renamed meanwhile.
 
     Its maker holds a lock on it, which ends with the process; those next to it that nobody holds any more are removed.
-    Raises HostError where none can be made, worded by `told`.
-    """
+    Raises HostError where none can be made, worded by `told`."""
     with told or as_temporary_error(parent):
         place = parent or Path(tempfile.gettempdir())
         _sweep(place, prefix)

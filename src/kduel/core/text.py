@@ -1,8 +1,7 @@
 """Text that others wrote (a guest, a study file, an import), made safe to show on a terminal, in a log or a report.
 
 A terminal obeys escape sequences: text that is shown as it came may set the window's title, clear the screen, forge a
-link or hide what stands before it. Whatever KDuel prints goes through one of these functions.
-"""
+link or hide what stands before it. Whatever KDuel prints goes through one of these functions."""
 
 import os
 import re
@@ -21,8 +20,7 @@ def visible(text: object, longest: int = LONGEST) -> str:
     """One line in which nothing is hidden.
 
     White space becomes a space; control characters, terminal escapes, bidirectional overrides, zero-width and
-    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, with a mark.
-    """
+    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, with a mark."""
     line = str(text)
     if len(line) > longest:
         line = f"{line[:longest]}... ({len(line) - longest:,} more characters)"

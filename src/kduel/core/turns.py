@@ -1,7 +1,6 @@
 """Record of turns: how the guests of a block, all alive at once, shared the host's time.
 
-Each trial of such a block has one, in the file TURNS_FILE of its directory.
-"""
+Each trial of such a block has one, in the file TURNS_FILE of its directory."""
 
 import random
 from collections.abc import Iterator
@@ -28,8 +27,7 @@ def draw_rounds(guests: int, seed: str) -> Iterator[Order]:
 
     Rounds come in batches over which each guest has each place, and follows each other guest within a round, equally
     often: of two guests' rounds, half are 0 1 and half 1 0. Within a batch their order is drawn, so that no activity of
-    the host with a period of its own meets always the same guest.
-    """
+    the host with a period of its own meets always the same guest."""
     if guests < 2:
         raise ValueError(f"{guests} guests take no turns")
     rounds = [order for square in williams(guests) for order in square]

@@ -1,8 +1,7 @@
 """Reading what a guest sent: the one place where its bytes become text, numbers or JSON, each with a bound.
 
 A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises
-anything but MalformedError, OSError, and HostError where it is this host that fails, for which no guest is to blame.
-"""
+anything but MalformedError, OSError, and HostError where it is this host that fails, for which no guest is to blame."""
 
 import errno
 import os

@@ -1,7 +1,6 @@
 """Every code that a void trial can have: what happened, and what to do. docs/findings.md is made of it.
 
-A machine of a plug-in may have codes of its own; these are the ones of KDuel.
-"""
+A machine of a plug-in may have codes of its own; these are the ones of KDuel."""
 
 from collections import Counter
 from collections.abc import Iterable

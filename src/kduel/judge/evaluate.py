@@ -48,8 +48,7 @@ def judge_run(path: Path, earlier: Set[str] | None = None) -> Results:
     """A run, measured here or imported, judged again from its raw files. Raises InputError where it is none.
 
     `earlier` chooses the directories (trials/ID, repeated/ID.N) of a state before the run was continued. Machines of a fleet
-    that were out of service then are not known.
-    """
+    that were out of service then are not known."""
     run = RunDir.open(path)
     if run.imported:
         from kduel.judge.imported import results

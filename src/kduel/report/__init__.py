@@ -1,7 +1,6 @@
 """Report formats, one module each: `Results` in, text out.
 
-A module here, or one behind an entry point of the group `kduel.report`, offers `PLUGIN`, a `Format`.
-"""
+A module here, or one behind an entry point of the group `kduel.report`, offers `PLUGIN`, a `Format`."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path

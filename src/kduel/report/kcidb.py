@@ -2,8 +2,7 @@
 
 A test is one primary metric of one contender against the baseline. `build_id` names the kernel by its image's SHA-256,
 or by the contender's name where no image is known; checkouts and builds are for the system that made the kernels to
-submit, under the same origin.
-"""
+submit, under the same origin."""
 
 import hashlib
 import re

@@ -1,7 +1,6 @@
 """The documents in a run's directory, typed, each with its version: one of another version is refused.
 
-lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity).
-"""
+lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -305,8 +304,7 @@ def read_turns(trial: Path) -> TrialTurns | None:
 def read_document(path: Path, kind: type[Typed], schema: int) -> Typed:
     """A JSON document with this schema.
 
-    Raises InputError, naming file and key, for one that is missing, damaged, of another shape or of another version.
-    """
+    Raises InputError, naming file and key, for one that is missing, damaged, of another shape or of another version."""
     found = read_json(path, Table)
     version = found.get("schema")
     if version != schema and isinstance(version, int) and not isinstance(version, bool):

@@ -79,8 +79,7 @@ def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -
 def trials_of(run: RunDir, lock: Lock) -> list[TrialRecord]:
     """The trials that are there, in the order of time.
 
-    Raises InputError for one that is damaged, or that the lock's study and seed do not plan in that place: a copy.
-    """
+    Raises InputError for one that is damaged, or that the lock's study and seed do not plan in that place: a copy."""
     expected = {trial.id: trial for trial in derived_plan(lock)}
     records = run.records()
     for record in records:
@@ -241,8 +240,7 @@ def missing(
 
     Those that are there and damaged are not missing. An exact machine may have several trials of a block in hand at once,
     and a trial that was put aside (of a fleet's, it is not known which) is made again at the end of its block: for these
-    only later blocks count as later.
-    """
+    only later blocks count as later."""
     by_block = lock.machine.exact or lock.fleet is not None
     there = {record.id for record in records} | damaged
     last: dict[str, tuple[int, int]] = {}

@@ -82,8 +82,7 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
     without it they are distinguished by the facts in the runs. The machines of a fleet have names; the name that is
     given stands before them.
 
-    Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work.
-    """
+    Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work."""
     if out.exists() or out.is_symlink():
         raise InputError(f"{out} is there already", "Give another --out.")
     if machines and len(machines) != len(paths):

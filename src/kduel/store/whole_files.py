@@ -26,8 +26,7 @@ def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
     A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`; so is a program without a name. A path below
-    a file is no fault of the disk, and an InputError.
-    """
+    a file is no fault of the disk, and an InputError."""
     try:
         yield
     except OSError as error:
@@ -91,8 +90,7 @@ def write_whole(path: Path, data: bytes) -> None:
 def whole_directory(path: Path) -> Iterator[Path]:
     """A directory beside `path` that gets its name when it is whole and synced, or disappears.
 
-    Raises InputError where another command has put something there in the meantime, and HostError.
-    """
+    Raises InputError where another command has put something there in the meantime, and HostError."""
     with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=before_its_name(path), dir=path.parent))
@@ -114,8 +112,7 @@ def sync_tree(directory: Path) -> None:
     """fsync every file and directory below.
 
     Several at a time: a file system commits together what waits at the same time, and a trial of twenty small files
-    takes a quarter of the time. Raises the first OSError.
-    """
+    takes a quarter of the time. Raises the first OSError."""
     from concurrent.futures import ThreadPoolExecutor
 
     paths = [os.path.join(root, name) for root, _, files in os.walk(directory) for name in [*files, "."]]  # noqa: PTH118

@@ -152,8 +152,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
 def undated_runs(dates: dict[str, dict[str, str]], chosen: str = "") -> dict[str, str]:
     """By run: which contenders, of those with `chosen` in their names, are left out for their dates, and why.
 
-    `dates` has the date of every contender, by run.
-    """
+    `dates` has the date of every contender, by run."""
     found = {}
     for run, known in dates.items():
         wrong = {

@@ -1,8 +1,7 @@
 """The chance of a contrast in a series without a change, by simulation of series whose neighbours are correlated.
 
 Short series are simulated when they are met. Long ones would take seconds each, with the square of their length, so
-their quantiles are shipped in null_shares.json, which perf/null_shares.py writes by the same simulation.
-"""
+their quantiles are shipped in null_shares.json, which perf/null_shares.py writes by the same simulation."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -40,8 +39,7 @@ class Quantiles(Struct, frozen=True, kw_only=True):
 def chance(share: float, count: int, neighbours: float = CORRELATION) -> float:
     """The chance that a series of `count` values without a change explains so large a share by one stretch, or larger.
 
-    `neighbours` is one of CORRELATIONS. Series longer than the table are treated as the longest in it, which is strict.
-    """
+    `neighbours` is one of CORRELATIONS. Series longer than the table are treated as the longest in it, which is strict."""
     if count < LONG:
         known = simulated_shares(count)
         beyond = known.size - int(np.searchsorted(known, share - 1e-12, side="left"))

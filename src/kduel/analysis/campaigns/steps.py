@@ -4,8 +4,7 @@ Runs that are near in time share much (temperature, firmware, what else the mach
 row of independent draws: a permutation test calls a series with a correlation of .5 between neighbours changed in up to
 38 % of cases instead of 1 %. Here the strongest contrast is compared with simulated series that have that correlation.
 Other ways were simulated for comparison (perf/history_steps.py has the figures): permuted blocks and prewhitening keep the
-rate only for long series, and ranks cannot tell a change from chance in fewer than twelve runs.
-"""
+rate only for long series, and ranks cannot tell a change from chance in fewer than twelve runs."""
 
 import itertools
 from collections.abc import Sequence
@@ -30,8 +29,7 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Seque
     """Places where the level of a series changed, in the order of time. The same values always give the same answer.
 
     `errors` are the standard errors of the values, 0 for an unknown one: a contrast that they explain is no change.
-    A series without any change is called changed with a probability of at most `alpha`, neighbours correlated or not.
-    """
+    A series without any change is called changed with a probability of at most `alpha`, neighbours correlated or not."""
     series = np.asarray(values, dtype=float)
     variances = np.asarray(errors, dtype=float) ** 2 if len(errors) else np.zeros(series.size)
     cuts: dict[int, float] = {}

@@ -30,8 +30,7 @@ def judge_within(
 
     Rule, looks, primary metrics and the split of alpha are those of the run: for its baseline and a contender the
     verdicts are those of its report. `share` of the run's alpha counts; `delta` replaces the run's unless it is None.
-    Raises InputError where the run cannot be read.
-    """
+    Raises InputError where the run cannot be read."""
     run = RunDir.open(before.run)
     rule = imported_rule(run.path) if run.imported else rule_of(run.lock())
     rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)

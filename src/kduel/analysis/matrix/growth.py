@@ -56,8 +56,7 @@ def growth(
 
     None where fewer than LEAST_BLOCKS blocks have a positive value at every count; `exact`, on a deterministic
     machine, one is enough. `times`: the metric is the time that the whole load takes, of which a published study
-    claims that it grows exponentially.
-    """
+    claims that it grows exponentially."""
     import numpy as np
 
     from kduel.judge.verdict.spending import mean_interval

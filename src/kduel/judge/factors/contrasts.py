@@ -2,8 +2,7 @@
 
 An arm is a mean over cells, in logarithms, taken within each block. A main effect compares the cells of a level with those of
 the first level; an interaction compares the effect of one factor at two levels of another, so that its arms are ratios. A block
-in which a cell of either arm is missing does not count for that effect: it would be an effect of other surroundings.
-"""
+in which a cell of either arm is missing does not count for that effect: it would be an effect of other surroundings."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

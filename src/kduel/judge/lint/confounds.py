@@ -144,8 +144,7 @@ def differences(environments: Mapping[str, Sequence[Environment]], declared: Dec
     """Every leaf of the environments that differs between the contenders, the weightier groups first.
 
     `environments` has each contender's trials. Where trials of one contender differ among themselves, its value shows
-    that: `tsc (7 of 10), hpet (3 of 10)`. A contender without any environment is left out: nothing is known of it.
-    """
+    that: `tsc (7 of 10), hpet (3 of 10)`. A contender without any environment is left out: nothing is known of it."""
     known = {name: list(trials) for name, trials in environments.items() if any(trials)}
     if len(known) < 2:
         return []

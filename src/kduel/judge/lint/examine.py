@@ -21,8 +21,7 @@ def examine(
 ) -> None:
     """Fill in `differences` and all warnings of `results`.
 
-    `environments` has each contender's trials; `declared` are further keys that the study says differ.
-    """
+    `environments` has each contender's trials; `declared` are further keys that the study says differ."""
     for case in cases(results, samples):
         for finding in catalogue().values():
             seen = case.with_levelled_machines if finding.levelled else case

@@ -3,8 +3,7 @@
 Above a high threshold, excesses follow a generalised Pareto distribution for most distributions (Pickands, 1975; Coles, An
 Introduction to Statistical Modeling of Extreme Values, 2001). It is fitted by maximum likelihood, reduced to one parameter (Grimshaw,
 1993). The interval leaves out one boot after the other (jackknife), on logarithms: the boot is the unit. It is a model: where the tail
-has a mode that the run did not show, it is wrong, and no interval tells so.
-"""
+has a mode that the run did not show, it is wrong, and no interval tells so."""
 
 import math
 from collections.abc import Sequence

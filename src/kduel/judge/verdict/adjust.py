@@ -1,8 +1,7 @@
 """Estimates at each look: the mean difference and its standard error, plain or adjusted for what is known of a pair.
 
 Arrays have any leading axes (simulated runs), then one axis of pairs or of looks: the very code that judges a run is
-the code that `kduel plan --simulate` tries.
-"""
+the code that `kduel plan --simulate` tries."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -58,8 +57,7 @@ def adjusted_means(differences: Floats, covariates: Sequence[Floats], pairs: Seq
     place and conditions. Each covariate costs a degree of freedom.
 
     A covariate is left out at the looks where one of its values is missing (NaN), or where it does not vary, or is a
-    combination of those before it. Gaussian elimination of the centred cross-products.
-    """
+    combination of those before it. Gaussian elimination of the centred cross-products."""
     last = np.asarray(pairs, dtype=int) - 1
     count = last + 1.0
     centre = differences.mean(axis=-1, keepdims=True)

@@ -1,8 +1,7 @@
 """Slices against blocks: how to spend the time of a coming run, by the components of an earlier one.
 
 Kalibera and Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): a further slice in each boot lowers what slices
-contribute, a further block lowers all.
-"""
+contribute, a further block lowers all."""
 
 import math
 from collections.abc import Sequence

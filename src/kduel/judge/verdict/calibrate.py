@@ -81,8 +81,7 @@ def simulate(
     """Simulate `runs` runs of `metrics` independent primary metrics; `progress` is notified of runs done.
 
     Every contender but the baseline has the effect. `host` adds a covariate with that correlation to the noise. `plan`
-    draws the orders. With `futility` runs end that have no hope of a verdict.
-    """
+    draws the orders. With `futility` runs end that have no hope of a verdict."""
     generator = np.random.default_rng([seed, round(1e6 * effect_pct) % 2**32, metrics])
     counts = np.zeros(3)
     alarms = refuted = 0

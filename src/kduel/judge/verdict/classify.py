@@ -1,8 +1,7 @@
 """Classification of an interval: the one place that decides between higher, lower, within delta and undecided.
 
 Runs, imported values, exact counts, simulations and the lint's leave-one-out all call `classify`. Numbers are on a
-comparison's own scale (logarithms for a ratio); arrays may have any shape.
-"""
+comparison's own scale (logarithms for a ratio); arrays may have any shape."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -38,8 +37,7 @@ def classify(
     """WITHIN where the interval lies within +-margin, else ABOVE or BELOW where it excludes 0, else UNDECIDED.
 
     `margin` is 0 where nothing may count as equivalent. Nothing is decided below `fewest` pairs, WITHIN not below
-    `equivalent_from`.
-    """
+    `equivalent_from`."""
     count = np.asarray(pairs)
     found: Sides = np.select(
         [

@@ -63,8 +63,7 @@ def finished_blocks(samples: Sequence[Samples]) -> int:
     """Number of blocks that the run has finished, counted from the first.
 
     A block at the end in which a trial has not been carried out yet (its `order` is None) does not count, so that
-    an interrupted run is looked at exactly where an uninterrupted one is.
-    """
+    an interrupted run is looked at exactly where an uninterrupted one is."""
     if not samples:
         return 0
     blocks = sorted({block for table in samples for block in table.blocks})

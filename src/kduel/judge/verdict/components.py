@@ -15,8 +15,7 @@ def components(table: Samples, contender: str) -> Components | None:
     Analysis of variance of slices in boots, and of boots crossed with blocks and contenders; negative parts are 0. What
     all boots have in common at a place of the trial is not counted; nor is, in turns, what both have in common in a slice,
     which cancels in their ratio. None where fewer than FEWEST blocks are complete or a
-    value is not above 0.
-    """
+    value is not above 0."""
     boots = pair_slices(table, contender)
     values = np.array([[[one.value for one in boot] for boot in arm] for arm in boots])
     if values.ndim < 3 or values.shape[1] < FEWEST or values.min() <= 0:

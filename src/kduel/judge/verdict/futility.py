@@ -1,8 +1,7 @@
 """Futility of a run: the chance of a verdict at its last look, by what was measured so far.
 
 Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
-docs/statistics.md states.
-"""
+docs/statistics.md states."""
 
 from collections.abc import Collection, Sequence
 
@@ -52,8 +51,7 @@ def futile(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] =
     """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling, as of a
     class of machines, where more blocks are no more machines.
 
-    Contenders in `without` cannot be measured and are not waited for.
-    """
+    Contenders in `without` cannot be measured and are not waited for."""
     found = compare(samples, rule)
     if not found or rule.scope == "class":
         return []
@@ -113,8 +111,7 @@ def chance_to_decide(
     `only`, where an earlier look has decided.
 
     The mean that the run will end with is predicted from the present one with a flat prior (Spiegelhalter, Freedman
-    and Blackburn, 1986), the spread taken to be as measured.
-    """
+    and Blackburn, 1986), the spread taken to be as measured."""
     count, last = np.asarray(pairs, dtype=float), np.asarray(last_pairs, dtype=float)
     looks = rule.looks()
     level = student_levels(alpha, looks, looks, rule.max_blocks)[-1:]

@@ -18,8 +18,7 @@ def is_finished(samples: Sequence[Samples], rule: Rule, *, without: Collection[s
     """True if the run may stop: every primary metric is decided, or the blocks are all there.
 
     Without a primary metric a run continues to its last block. It does not wait for the contenders in `without`, which
-    cannot be measured.
-    """
+    cannot be measured."""
     from kduel.judge.verdict.comparison import finished_blocks
 
     if finished_blocks(samples) >= rule.max_blocks:

@@ -50,8 +50,7 @@ def split(samples: Sequence[Samples], rule: Rule) -> float:
 
     Contenders count too: what the run may claim wrongly is any of its headlines. Sharing alpha (Bonferroni) among
     contenders measured against one baseline makes intervals wider than Dunnett's exact way by 1 % for two of them,
-    by 3 % for nine.
-    """
+    by 3 % for nine."""
     return rule.alpha / max(1, family(samples))
 
 

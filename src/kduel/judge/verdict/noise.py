@@ -175,8 +175,7 @@ def resample_noise(c: Comparison) -> Noise:
     without their means. Paired values are then scaled to the spread that their ratios had, so that what blocks gain
     is kept.
 
-    Raises InputError for too few values, zeros or negative ones, or no spread at all.
-    """
+    Raises InputError for too few values, zeros or negative ones, or no spread at all."""
     name = f"{c.table.key}, {c.contender}"
     before, after = c.pairs if c.table.paired else (c.before[~np.isnan(c.before)], c.after[~np.isnan(c.after)])
     count = min(before.size, after.size)

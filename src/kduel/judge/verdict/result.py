@@ -86,8 +86,7 @@ def build(
 ) -> MetricResult:
     """The result of an assessment, paired or not; the caller adds secondary statistics and wording.
 
-    `arms` are the values that count, of the baseline and of the contender; `n` is how many there are of both.
-    """
+    `arms` are the values that count, of the baseline and of the contender; `n` is how many there are of both."""
     before, after = arms
     metric = table.metric
     ratio = finding.scale == "ratio"

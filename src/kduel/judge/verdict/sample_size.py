@@ -73,8 +73,7 @@ def blocks_more(
 
     First the looks that the rule still has, then a longer run's single look. A decision comes when half the interval
     falls below the distance to 0, or below the distance to the border of the region of equivalence (+-margin),
-    whichever is farther.
-    """
+    whichever is farther."""
     if pairs < rule.fewest:
         return None
     distance, side = deciding_half(mean, margin, only)
@@ -167,8 +166,7 @@ def ratio_spread(c: Comparison) -> tuple[float | None, int]:
     where a value is not positive or there are fewer than FEWEST_FOR_SPREAD.
 
     Where nothing pairs the pilot's values it is that of a ratio of independent ones: blocks may do better, as far as
-    what they share disturbs both arms.
-    """
+    what they share disturbs both arms."""
     arms = list(c.pairs) if c.table.paired else [values[~np.isnan(values)] for values in (c.before, c.after)]
     pairs = min(arm.size for arm in arms)
     if pairs < FEWEST_FOR_SPREAD or any((arm <= 0).any() for arm in arms):
@@ -213,8 +211,7 @@ def variance_parts(boots: Sequence[Sequence[float]]) -> Parts | None:
     """Split the variation of one arm: each boot's iterations in, standard deviations (relative) out.
 
     Unbiased analysis of variance on logarithms (Kalibera and Jones, 2013); a negative part between boots is 0. None
-    where fewer than two boots have values, no boot has two, or a value is not positive.
-    """
+    where fewer than two boots have values, no boot has two, or a value is not positive."""
     logs = [np.log(values) for values in boots if len(values) and min(values) > 0]
     counts = np.array([len(values) for values in logs])
     if len(logs) < 2 or len(logs) < sum(bool(len(values)) for values in boots) or counts.max() < 2:
@@ -247,8 +244,7 @@ def best_iterations(parts: Parts, boot_seconds: float, iteration_seconds: float)
     """Number of iterations in each boot that gives the narrowest interval for a given time.
 
     The square root of (cost of a boot / cost of an iteration) * (variance within / variance between). Where boots do
-    not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is returned.
-    """
+    not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is returned."""
     if parts.between == 0 or iteration_seconds <= 0:
         return MOST_ITERATIONS
     best = math.sqrt(boot_seconds / iteration_seconds) * parts.within / parts.between

@@ -6,8 +6,7 @@ bounds follow by the recursion of Armitage, McPherson and Rowe (1969): the densi
 differences that no look has stopped yet is carried from look to look on a grid.
 
 Spending follows the blocks of the plan, information the complete pairs: a void trial changes neither the number of
-looks nor the alpha of a look, only how much the looks have in common.
-"""
+looks nor the alpha of a look, only how much the looks have in common."""
 
 import math
 from collections.abc import Sequence
@@ -38,8 +37,7 @@ def normal_levels(alpha: float, looks: Sequence[int], pairs: Sequence[float], ma
     """Per look, the two-sided level of a plain z test that together keep `alpha` over all looks.
 
     `looks` are numbers of blocks, `pairs` how many of them were complete by then (not falling). A look that brings
-    no new pair has the level of the one before: the data are the same, and what it might spend is left to the next.
-    """
+    no new pair has the level of the one before: the data are the same, and what it might spend is left to the next."""
     seen: dict[float, float] = {}
     for blocks, count in zip(looks, pairs, strict=True):
         seen.setdefault(count, spent_alpha(alpha, blocks / max_blocks))
@@ -54,8 +52,7 @@ def student_levels(alpha: float, looks: Sequence[int], pairs: Sequence[int], max
     The t statistics of neighbouring looks have less in common than z statistics, the less the farther out they are.
     Near a bound of z they behave as if n pairs held the information of n exp(-z**2 / 2n). Without that the looks
     together give 10 to 25 % more false alarms than alpha, with it alpha to within about 3 %
-    (perf/verdict_calibration.py).
-    """
+    (perf/verdict_calibration.py)."""
     return known_levels(alpha, tuple(looks), tuple(pairs), max_blocks)
 
 
@@ -80,8 +77,7 @@ def critical_t(levels: ArrayLike, freedom: ArrayLike) -> Floats:
 def one_sided_bounds(information: tuple[float, ...], total: tuple[float, ...]) -> tuple[float, ...]:
     """Upper bounds in z, per look, that are first crossed with probability `total` by that look.
 
-    `information` rises strictly (the variance of the sum); `total` does not fall.
-    """
+    `information` rises strictly (the variance of the sum); `total` does not fall."""
     if not information:
         return ()
     gains = np.diff(np.array(information))
@@ -139,8 +135,7 @@ REPORTED_LEVEL = 0.05
 def mean_interval(values: ArrayLike, level: float = REPORTED_LEVEL) -> tuple[float, float, float] | None:
     """The mean of independent values with both ends of the two-sided interval; None for fewer than two values.
 
-    `values` has one axis; the ends are in the unit of the values.
-    """
+    `values` has one axis; the ends are in the unit of the values."""
     array = np.asarray(values, dtype=float)
     if array.size < 2:
         return None

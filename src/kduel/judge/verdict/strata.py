@@ -2,8 +2,7 @@
 
 All blocks of one machine are a stratum: every machine may have a level and an effect of its own, and only what varies
 within machines is noise. Arrays have any leading axes (simulated runs), then one axis of pairs, machines or looks:
-the code that judges a run is the code that perf/machines_calibration.py simulates.
-"""
+the code that judges a run is the code that perf/machines_calibration.py simulates."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -108,8 +107,7 @@ def widen_for_loudest(found: Fit, noise: Spread, tilt: Floats, error: Floats) ->
 
     The pooled variance counts a machine by its degrees of freedom, the mean by its blocks: a small, noisy part is then
     underrated. Satterthwaite's degrees of freedom are not enough, as the part's own variance is of few pairs. So its share
-    of the variance has Student's t of its own degrees of freedom, and the others theirs (Banerjee, 1961).
-    """
+    of the variance has Student's t of its own degrees of freedom, and the others theirs (Banerjee, 1961)."""
     known = found.counts > 1
     own_freedom = np.maximum(found.counts - 1.0, 1.0)
     variances = np.where(known, found.squares / own_freedom, 0.0)
@@ -141,8 +139,7 @@ def on_the_class(found: Fit) -> Estimates:
     """The mean effect of the class that the machines are a sample of: Student's t over the machines' effects.
 
     That is the interval of Hartung and Knapp with equal weights. Weights by precision make it up to a third narrower
-    where machines have unequal numbers of blocks, and let alpha grow to 8.5 %; this one keeps it (docs/statistics.md).
-    """
+    where machines have unequal numbers of blocks, and let alpha grow to 8.5 %; this one keeps it (docs/statistics.md)."""
     machines = found.counts.size
     mean = found.effects.mean(axis=-1)
     if machines < FEWEST_OF_CLASS:
@@ -184,8 +181,7 @@ def is_balanced(machines: Machines, blocks: Sequence[int]) -> NDArray[np.bool_]:
     """By look after so many blocks: whether each machine has the share of them that it has of all `machines`.
 
     A mean over machines whose effects differ is another quantity while their shares are others, as in the middle of a
-    round: a look then estimates what the verdict is not about.
-    """
+    round: a look then estimates what the verdict is not about."""
     whole = np.bincount(machines)
     shares = [np.bincount(machines[:count], minlength=whole.size) * machines.size for count in blocks]
     return np.array(
@@ -248,8 +244,7 @@ def effects_by_machine(found: Fit, level: float) -> Single:
     """Each machine by its own noise, and against the others; infinite where it has a single pair.
 
     Against the others no machine counts as quieter than all of them together: with few pairs each, some machine always
-    looks quiet by chance.
-    """
+    looks quiet by chance."""
     noise = variance_within(found)
     count = found.counts.astype(float)
     share = np.maximum(1 - found.used / max((count - 1).sum(), 1.0), 0.0)[..., None]

@@ -1,8 +1,7 @@
 """Verdicts where nothing pairs the values: Welch's interval on logarithms, a single look.
 
 For imported results: trial i of one contender has nothing to do with trial i of another. Arms that were not measured
-in turn may differ by all that changed meanwhile; no interval covers that, and a finding states it.
-"""
+in turn may differ by all that changed meanwhile; no interval covers that, and a finding states it."""
 
 import math
 from collections.abc import Sequence
@@ -71,8 +70,7 @@ def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]
 
     All of alpha goes to this one look; it is split evenly over the primary comparisons that can be made, and
     the exploratory ones go by Benjamini and Hochberg. Of `rule` delta, alpha, `fewest_pairs` and `equivalent_from`
-    count. Raises InputError naming the metric where a table is not usable.
-    """
+    count. Raises InputError naming the metric where a table is not usable."""
     check(samples)
     matches = [match(table, contender) for table in samples for contender in table.contenders[1:]]
     primary = sum(m.table.primary and m.estimate is not None for m in matches)

@@ -80,8 +80,7 @@ def forbidden(
 
     What is missing may be what was slow, so that the arm that misses more looks better than it is: it may be called
     worse, but neither better nor equivalent; where no side is better, nothing may be called. What lies beyond a histogram
-    is large: an arm with one such value may be called higher, if the other has none, and nothing else.
-    """
+    is large: an arm with one such value may be called higher, if the other has none, and nothing else."""
     if reason := forbidden_by_beyond(table, contender, side, blocks):
         return reason
     first, second = counts

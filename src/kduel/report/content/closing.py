@@ -1,7 +1,6 @@
 """A run's result on one screen: the headline, the table of intervals, at most three findings, and what to do next.
 
-All the rest is in the report; `kduel report` prints it.
-"""
+All the rest is in the report; `kduel report` prints it."""
 
 import textwrap
 

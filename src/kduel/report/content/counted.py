@@ -1,7 +1,6 @@
 """The terminal's page for counted instructions: a line for each operation, the largest differences first.
 
-What holds under every condition comes first, by subsystem; then what is the same, and what depends on conditions.
-"""
+What holds under every condition comes first, by subsystem; then what is the same, and what depends on conditions."""
 
 from __future__ import annotations
 

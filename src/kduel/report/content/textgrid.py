@@ -1,7 +1,6 @@
 """The table of verdicts in plain characters: one line has the metric and its verdict, the next the numbers.
 
-A name may be long and a terminal narrow, so names get a line of their own, and only numbers stand in columns.
-"""
+A name may be long and a terminal narrow, so names get a line of their own, and only numbers stand in columns."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -27,8 +26,7 @@ def verdict_lines(
 ) -> Iterator[Line]:
     """All metrics of a comparison, the primary ones first, in `width` columns where numbers allow it.
 
-    `spell` turns text into the characters that the medium has.
-    """
+    `spell` turns text into the characters that the medium has."""
     metrics = [*comparison.primary, *comparison.exploratory]
     several = shows_counts(metrics)
     last = ("n", "notes") if several else ("notes",)

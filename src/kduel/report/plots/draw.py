@@ -1,8 +1,7 @@
 """Charts as SVG that fit every width: places are shares of the chart, sizes are pixels, colours are classes of the page.
 
 A chart holds its gridlines and labels, and in it an area of EDGE x EDGE units that is stretched over it: what is drawn there keeps
-the width of its strokes, so that a stroke without length is a dot (SVG 2, 13.5.6 and "vector-effect").
-"""
+the width of its strokes, so that a stroke without length is a dot (SVG 2, 13.5.6 and "vector-effect")."""
 
 import itertools
 import math

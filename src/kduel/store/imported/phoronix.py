@@ -119,8 +119,7 @@ def parse_table(words: str) -> dict[str, str]:
 def read_xml(path: Path) -> Element:
     """The document, parsed without any document type: entities cannot multiply, nothing is fetched.
 
-    Raises InputError naming the line where the file has one, is damaged, in an unknown encoding, or nests absurdly.
-    """
+    Raises InputError naming the line where the file has one, is damaged, in an unknown encoding, or nests absurdly."""
     data = read_bounded(path)
     if not data.strip():
         raise InputError(f"{path.name} is empty", "Give the composite.xml of a saved result.")

@@ -1,7 +1,6 @@
 """A mail of the kernel test robot, as it came or as it is quoted: what was compared, how, and the table of figures.
 
-Beside it LKP's job.yaml, which has the same facts and no figures.
-"""
+Beside it LKP's job.yaml, which has the same facts and no figures."""
 
 import re
 from collections.abc import Iterator

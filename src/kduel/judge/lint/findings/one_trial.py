@@ -130,8 +130,7 @@ def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, 
     """The verdict without the trial, as far as it is another; judged by the very interval of the result.
 
     How many standard errors that interval is wide comes from the result, so that alpha, looks and the number of
-    primary metrics are those of the verdict.
-    """
+    primary metrics are those of the verdict."""
     result = case.result
     if result.verdict != "undecided":
         return ""  # A trial far out widens the interval: it hides a decision, and never makes one.

@@ -41,8 +41,7 @@ def far_out(deviations: Floats, border: int, level: float) -> Ints:
     """The places of the few values far beyond all others, all of one arm (below or from `border`) and on one side.
 
     Under tails as heavy as Student's t with 3 degrees of freedom the k farthest all lie r times as far out as the next
-    one with a chance of r ** -3k, whatever the number of values; half the level goes to k = 1, a quarter to k = 2, ...
-    """
+    one with a chance of r ** -3k, whatever the number of values; half the level goes to k = 1, a quarter to k = 2, ..."""
     order = np.argsort(-np.abs(deviations))
     distances = np.abs(deviations)[order]
     for count in range(max(1, int(MOST_RARE * deviations.size)), 0, -1):

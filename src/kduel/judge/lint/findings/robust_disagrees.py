@@ -23,8 +23,7 @@ def robust_disagrees(case: Case) -> Iterator[str]:
 
     They have a level of their own, far below the verdict's: what they add must be worth reading. They do not model
     several machines, whose effects may differ, and are not applied then; nor where missing trials forbid a verdict that the
-    pairs do show.
-    """
+    pairs do show."""
     if not case.paired or case.result.machines is not None or case.result.withheld:
         return
     gaps = case.gaps

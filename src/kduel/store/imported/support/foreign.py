@@ -88,8 +88,7 @@ class ForeignFormat(ABC):
         """Name of the contender that the file measured, the user's or the file's own; None where the file itself names its
         contenders.
 
-        `alone`: no other file is brought in next to it.
-        """
+        `alone`: no other file is brought in next to it."""
         return given or (None if self.names_contenders else file_stem(path))
 
     @abstractmethod
@@ -97,8 +96,7 @@ class ForeignFormat(ABC):
         """All values. `contender` is the result of `contender_of`.
 
         What a file holds besides values that can be compared is reported in `skipped`, one sentence each.
-        Raises InputError naming file, place and remedy.
-        """
+        Raises InputError naming file, place and remedy."""
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         """The contenders in the order in which the file names them, whichever has the first value; empty where it is that of
@@ -124,8 +122,7 @@ def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
     """The first 64 KiB of a file of text.
 
     Raises InputError where it is no regular file (a pipe or a device may have no end), larger than `most` bytes, empty,
-    or compressed.
-    """
+    or compressed."""
     try:
         if not path.is_file():
             what = f"{path} is not a file" if path.exists() else f"there is no {path}"

@@ -195,8 +195,7 @@ class Gathering:
         primary.
 
         Block i holds each contender's trial number i; it pairs nothing.
-        Raises InputError where there is nothing to compare.
-        """
+        Raises InputError where there is nothing to compare."""
         names = self.order_contenders(baseline)
         unknown = [name for name in primary if not any(name in names_of(*key) for key in self.found)]
         if unknown:

@@ -1,7 +1,6 @@
 """Meaning of the names in an imported file that does not state it: the only place where names are interpreted.
 
-A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters.
-"""
+A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters."""
 
 import re
 

@@ -194,8 +194,7 @@ def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignForm
 
 
 def the_format(path: Path, name: str | None) -> ForeignFormat:
-    """The requested format, or the one that the file's beginning shows. Raises InputError that lists what there
-    is."""
+    """The requested format, or the one that the file's beginning shows. Raises InputError that lists what there is."""
     formats = plugins("imported")
     known = ", ".join(formats)
     data = beginning(path, MOST_BYTES)
