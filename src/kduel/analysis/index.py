@@ -103,13 +103,9 @@ AT_ONCE = 100
 """Runs that a transaction adds: each waits for the disk, which takes longer than to judge a small run."""
 MOST_ROWS = 100_000
 BROKEN = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOTADB,
-}
+}  # fmt: skip
 """Primary result codes that say nothing of the question."""
 
 

@@ -11,11 +11,8 @@ from importlib.util import find_spec
 FAMILIES = ("debian", "fedora", "suse", "arch")
 """Columns of the table."""
 COMMANDS = {
-    "debian": "apt-get install",
-    "fedora": "dnf install",
-    "suse": "zypper install",
-    "arch": "pacman -S --needed",
-}
+    "debian": "apt-get install", "fedora": "dnf install", "suse": "zypper install", "arch": "pacman -S --needed",
+}  # fmt: skip
 
 
 @cache

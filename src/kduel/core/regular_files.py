@@ -17,12 +17,9 @@ MOST_NAMED = 3
 MOST_BYTES = 256 << 20
 """Of a file: neither a trial's results nor an imported file have more."""
 KINDS = {
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
+    stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
-}
+}  # fmt: skip
 
 
 def open_regular(path: Path | bytes) -> BufferedReader:

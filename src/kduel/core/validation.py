@@ -10,13 +10,9 @@ import msgspec
 from kduel.core.text import did_you_mean
 
 WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "array": "a list",
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "text", "array": "a list",
     "object": "a table",
-}
+}  # fmt: skip
 """What msgspec calls a type, as TOML has it. Its `null` has no counterpart there: leaving the key out."""
 DATE_FORMS = "2026-01-31 or 2026-01-31T10:00:00+02:00"
 """The forms of a date, as told. A blank may take the place of the T; the seconds, their fraction and the offset may be left out."""

@@ -23,17 +23,8 @@ LARGEST = 1 << 30
 """Bytes that a compressed file may have in it."""
 GIVE = "Give a run's results.json as KDuel wrote it."
 JUDGED = (
-    "n",
-    "baseline_mean",
-    "mean",
-    "effect",
-    "effect_pct",
-    "ci_low",
-    "ci_high",
-    "ci_low_pct",
-    "ci_high_pct",
-    "verdict",
-)
+    "n", "baseline_mean", "mean", "effect", "effect_pct", "ci_low", "ci_high", "ci_low_pct", "ci_high_pct", "verdict",
+)  # fmt: skip
 """What follows from exact counts and the smallest effect of interest."""
 MOST_NAMED = 20
 """Counts that are named where they differ."""

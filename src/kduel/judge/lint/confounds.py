@@ -22,16 +22,8 @@ GROUPS = {
 }  # fmt: skip
 """Of top-level keys; another one that holds a table is a group of its own, a bare one belongs to the conditions."""
 ORDER = (
-    "kernel",
-    "scheduler",
-    "clocksource",
-    "cmdline",
-    "mitigations",
-    "sysctl",
-    "conditions",
-    "hardware",
-    "packages",
-)
+    "kernel", "scheduler", "clocksource", "cmdline", "mitigations", "sysctl", "conditions", "hardware", "packages",
+)  # fmt: skip
 """Of the groups; unknown ones follow, the kernel's configuration comes last since it is the longest."""
 VOLATILE = {
     "boot_id", "uptime", "date", "time", "started", "hostname", "loadavg", "load", "dmesg", "kernel_log", "machine_id",

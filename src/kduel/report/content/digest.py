@@ -31,17 +31,9 @@ from kduel.report.content.provenance import provenance
 from kduel.report.content.undecided import by_reason
 
 SIGNS: dict[str, str] = {
-    "faster": "▲",
-    "slower": "▼",
-    "higher": "↑",
-    "lower": "↓",
-    "more": "↑",
-    "fewer": "↓",
-    "different": "≠",
-    "equivalent": "≈",
-    "equal": "=",
-    "undecided": "?",
-}
+    "faster": "▲", "slower": "▼", "higher": "↑", "lower": "↓", "more": "↑", "fewer": "↓", "different": "≠",
+    "equivalent": "≈", "equal": "=", "undecided": "?",
+}  # fmt: skip
 NO_SIGN = "–"
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""

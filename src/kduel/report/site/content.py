@@ -20,14 +20,9 @@ MOST_ROWS = 2000
 MOST_CHARTS = 60
 """On the page of a benchmark, those with a change first."""
 TONES = {
-    "faster": "better",
-    "slower": "worse",
-    "fewer": "better",
-    "more": "worse",
-    "equivalent": "same",
-    "equal": "same",
+    "faster": "better", "slower": "worse", "fewer": "better", "more": "worse", "equivalent": "same", "equal": "same",
     "undecided": "undecided",
-}
+}  # fmt: skip
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
        run.trials, run.void, run.merged

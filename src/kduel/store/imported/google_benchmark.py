@@ -12,13 +12,8 @@ from kduel.core.experiment import Better
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_number, location_text, read_json
 
 BOOKKEEPING = {
-    "family_index",
-    "per_family_instance_index",
-    "repetitions",
-    "repetition_index",
-    "threads",
-    "iterations",
-}
+    "family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations",
+}  # fmt: skip
 TIMES = ("real_time", "cpu_time")
 RATES: dict[str, str] = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 

@@ -13,11 +13,8 @@ HEADING = (
     '"max_latency_ms"'
 )
 LATENCIES: tuple[tuple[str, Statistic], ...] = (
-    ("latency-mean", "mean"),
-    ("latency-p50", "median"),
-    ("latency-p99", "p99"),
-    ("latency-max", "max"),
-)
+    ("latency-mean", "mean"), ("latency-p50", "median"), ("latency-p99", "p99"), ("latency-max", "max"),
+)  # fmt: skip
 
 
 class RedisBenchmark(ForeignFormat):
