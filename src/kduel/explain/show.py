@@ -93,9 +93,9 @@ def moved_lines(found: Explanation, limit: int) -> list[Line]:
     return lines
 
 
-def changed_work(found: Explanation) -> list[Line]:
+def changed_work(found: Explanation) -> list[str]:
     """A sentence for each kind of work that an operation does in one kernel only, so that its count is of something else there."""
-    said: list[Line] = []
+    said: list[str] = []
     for what, (context, functions) in KINDS_OF_WORK.items():
         rows = [row for row in found.rows if row.context == context or row.function.partition(".")[0] in functions]
         counts = {
