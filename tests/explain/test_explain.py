@@ -267,6 +267,28 @@ def test_a_block_across_two_functions_is_split(tmp_path: Path) -> None:
     assert found.functions() == {(OPERATION, "asm_exc_page_fault"): 11, (OPERATION, "do_syscall_64"): 11}
 
 
+BEHIND_A_MODULE = (
+    "N 1 0 e ffffffff81000200\nN 2 1 c ffffffff81000{caller}\nB 1 ffffffffc0000100 4,4\nC 1 2 1 0 2 10\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("caller", "entered", "function"),
+    [
+        ("905", "", "(BPF program)"),
+        ("405", "", "(code without a symbol)"),
+        ("905", "B 2 ffffffffc0000000 4\n", "nft_do_chain [nf_tables]"),
+    ],
+)
+def test_code_behind_a_module_is_that_of_its_last_function_only_where_that_was_entered(
+    tmp_path: Path, caller: str, entered: str, function: str
+) -> None:
+    kallsyms = KALLSYMS + "ffffffff81000900 t __seccomp_filter\n"
+    body = BEHIND_A_MODULE.format(caller=caller) + entered
+    found = profile(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(kallsyms), 1)
+    assert found.functions() == {(OPERATION, function): 20}
+
+
 def test_other_regions_do_not_count(tmp_path: Path) -> None:
     assert contexts(tmp_path, f"{LOAD}C 2 0 1 0 3 9\nC 1 0 1 0 3 1\n") == {OPERATION: 3}
 

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kduel.core.errors import NotMeasuredError
-from kduel.explain.symbols import Symbols
+from kduel.explain.symbols import UNKNOWN, Symbols
 
 OPERATION, USER, INTERRUPT, THREAD, IDLE = "operation", "user", "interrupts", "kernel threads", "idle"
 BULK = "bulk"
@@ -40,6 +40,9 @@ CONTEXTS = {
     IDLE: "the idle loop",
 }
 USER_FUNCTION = "(program)"
+BPF = "(BPF program)"
+_RUNS_BPF = re.compile(r"_*(?:seccomp|bpf|cgroup_bpf|sk_filter|cls_bpf|trace_call_bpf)")
+"""Callers of code without a symbol that is a BPF program."""
 
 _INTERRUPT_ENTRY = re.compile(
     r"^(?:asm_)?(?:sysvec_|common_interrupt(?!_return)|spurious_|irq_entries|spurious_entries|exc_nmi)|"
@@ -301,10 +304,14 @@ def profile(
         raise NotMeasuredError(
             "the guest never reached the region to count", "Did the benchmark run? See its output."
         )
-    naming = Naming(dump, symbols, BOOT_DEPTH if boot else None)
+    naming = Naming(dump, symbols.with_begins({pc for pc, _ in dump.blocks.values()}), BOOT_DEPTH if boot else None)
     stacks: dict[Stack, int] = defaultdict(int)
     for (place, function), (executed, moved) in _sum_by_place(dump.counts_in(chosen), naming).items():
         context, *named = place.stack(function)
+        named = [
+            BPF if name == UNKNOWN and _RUNS_BPF.match(caller) else name
+            for caller, name in zip(["", *named], named, strict=False)
+        ]
         if boot and context == THREAD:
             context = OPERATION
         bulk = moved if context == OPERATION else 0

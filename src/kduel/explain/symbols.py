@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from copy import copy
 from pathlib import Path
 
 from kduel.core.errors import InputError
@@ -30,6 +31,8 @@ class Symbols:
         self.addresses = sorted(best)
         self.by_address = [best[address] for address in self.addresses]
         self.names = set(self.by_address)
+        self.begins: Container[int] | None = None
+        """Addresses at which executed blocks begin, where it is known."""
 
     @classmethod
     def from_kallsyms(cls, text: str) -> Symbols:
@@ -57,15 +60,24 @@ class Symbols:
         except OSError as error:
             raise InputError(f"cannot read the symbols {path}: {error.strerror}") from error
 
+    def with_begins(self, begins: Container[int]) -> Symbols:
+        """Symbols as these, and the addresses at which executed blocks begin."""
+        found = copy(self)
+        found.begins = begins
+        return found
+
     def function(self, address: int) -> str:
-        """The function that holds an address."""
+        """The function that holds an address. A module's last one holds what lies behind it only where it was entered, if that
+        is known: the kernel puts BPF programs there."""
         at = bisect_right(self.addresses, address)
         if not at:
             return UNKNOWN
         name, after = self.by_address[at - 1], self.by_address[at] if at < len(self.by_address) else ""
         module = name.partition(" [")[2]
-        most = LONGEST_LAST if module and after.partition(" [")[2] != module else LONGEST
-        return name if address - self.addresses[at - 1] < most else UNKNOWN
+        start, last = self.addresses[at - 1], bool(module) and after.partition(" [")[2] != module
+        if last and self.begins is not None and start not in self.begins:
+            return UNKNOWN
+        return name if address - start < (LONGEST_LAST if last else LONGEST) else UNKNOWN
 
     def start(self, address: int) -> int:
         """Address where that function begins; the address itself where none is known."""
