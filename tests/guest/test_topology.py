@@ -107,7 +107,9 @@ def test_kernels_see_the_presets(path: Path) -> None:
 
 
 def test_kernels_are_captured() -> None:
-    assert {path.stem for path in CAPTURED} >= {f"two-llc-{kernel}" for kernel in ("6.1", "6.12", "7.3")}
+    assert {path.stem for path in CAPTURED} >= {
+        f"{name}-{kernel}" for name in PRESETS for kernel in ("6.1", "6.12", "7.3")
+    }
 
 
 def test_masks_are_read_in_every_form() -> None:
