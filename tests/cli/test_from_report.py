@@ -103,6 +103,9 @@ def test_the_claim_is_about_the_studys_own_metric(mail: str, tmp_path: Path) -> 
     (claim,) = tomllib.loads((tmp_path / "robot-claims.toml").read_text())["claim"]
     study = study_of((tmp_path / "robot.toml").read_text())
     assert (claim["metric"], claim["side"]) == CLAIMED[mail]
+    if study.steps[0].benchmark == "kbench":
+        (counted,) = tomllib.loads((tmp_path / "robot-exact-claims.toml").read_text())["claim"]
+        assert counted == claim | {"metric": claim["metric"].replace("/time", "/instructions")}
     assert [claim["before"], claim["after"]] == study.names
 
 
@@ -142,10 +145,13 @@ def test_a_machine_with_sockets_becomes_nodes_and_tasks_are_scaled(
     assert tomllib.loads((tmp_path / "two/robot.toml").read_text())["machine"]["cpus"] == 8
 
 
-def test_shared_lines_are_a_study_of_their_own(tmp_path: Path) -> None:
+def test_exact_counts_are_studies_of_their_own(tmp_path: Path) -> None:
     init(tmp_path, "robot-mail-context-switch.txt")
     study = study_of((tmp_path / "robot-lines.toml").read_text())
     assert (study.machine, study.steps[0].label) == ("icount", "pipe-threads")
+    study = study_of((tmp_path / "robot-exact.toml").read_text())
+    assert (study.machine, study.steps[0].label) == ("icount", "pipe")
+    assert study.steps[0].parameters["mode"] == "exact" and list(study.steps[0].primary) == ["instructions"]
 
 
 KNOWN = tomllib.loads((files("kduel.cli") / "robot_tests.toml").read_text("utf-8"))
@@ -205,7 +211,7 @@ def test_a_dry_run_of_the_study_comes_out(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     assert init(tmp_path, mail).exit_code == 0
-    for name in ("robot.toml", "robot-lines.toml"):
+    for name in ("robot.toml", "robot-exact.toml", "robot-lines.toml"):
         done = CliRunner().invoke(run, [name, "--dry-run"], catch_exceptions=False)
         assert done.exit_code == 0 and f"{head[:10]}: git:" in done.output, done.output
 

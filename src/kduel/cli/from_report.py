@@ -29,7 +29,7 @@ RATE = (
     '[{ name = "operations-per-second", unit = "ops/s", better = "higher", '
     "regex = '^ {6}bogo-ops-per-second-real-time: ([0-9.]+)$' }]"
 )
-WRITTEN_BESIDE = ("-claims.toml", "-lines.toml", "-published")
+WRITTEN_BESIDE = ("-claims.toml", "-exact.toml", "-exact-claims.toml", "-lines.toml", "-published")
 """Ends of the names of what is written beside the study."""
 MOST_CPUS = 64
 MOST_TASKS = 1000
@@ -46,7 +46,7 @@ class NearestTest(NamedTuple):
 
 
 def write_from_report(mail: Path, file: Path, tree: str) -> None:
-    """Write the study; beside it the claim, the published figures and, for will-it-scale, a study of shared lines."""
+    """Write the study; beside it the claim, the published figures, and studies that count a single operation of the kernel."""
     report = read_report(mail)
     machine = machine_here(report.machine)
     asked = asked_of(report, tasks_here(report, machine))
@@ -56,12 +56,18 @@ def write_from_report(mail: Path, file: Path, tree: str) -> None:
         emit(text)
         return
     base = file.name.removesuffix(".toml")
-    claims, lines, published, run = (file.with_name(f"{base}{end}") for end in (*WRITTEN_BESIDE, "-run"))
+    claims, exact, exact_claims, lines, published = (file.with_name(f"{base}{end}") for end in WRITTEN_BESIDE)
+    run, exact_run = file.with_name(f"{base}-run"), file.with_name(f"{base}-exact-run")
+    label = study.steps[0].label
     documents = {file: text}
     if report.side:
-        documents[claims] = claim_text(report, f"{study.steps[0].label}/{asked.primary}")
-    if report.testcase == "will-it-scale" and asked.table["use"] == "kbench":
-        documents[lines] = lines_text(report, asked, tree)
+        documents[claims] = claim_text(report, f"{label}/{asked.primary}")
+    if asked.table["use"] == "kbench":
+        documents[exact] = exact_text(report, asked, tree)
+        if report.side:
+            documents[exact_claims] = claim_text(report, f"{label}/instructions")
+        if report.testcase == "will-it-scale":
+            documents[lines] = lines_text(report, asked, tree)
     for path in (*documents, published):
         if os.path.lexists(path):
             raise InputError(f"{path} exists already", "Give another name: kduel init --from-report MAIL NAME.toml.")
@@ -74,6 +80,7 @@ def write_from_report(mail: Path, file: Path, tree: str) -> None:
         f"The mail's figures: kduel report {shell_word(published)}" if report.table.figures else "The mail has no figures.",
         f"1. A kernel tree with both commits, as {tree}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
         f"2. kduel run {shell_word(file)} --out {shell_word(run)}",
+        f"   Exact on any host: kduel run {shell_word(exact)} --out {shell_word(exact_run)}" if exact in documents else "",
         f"   kduel run {shell_word(lines)}, for the cache lines that many tasks share" if lines in documents else "",
         f"3. The answer: kduel report {shell_word(run)} -f mail",
         f"   Reproduced or not: kduel diff {shell_word(run)} --claims {shell_word(claims)}" if claims in documents
@@ -192,6 +199,13 @@ def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any],
     )
 
 
+def exact_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
+    """The study of the operation's path length."""
+    table = {"use": "kbench", "operation": asked.table["operation"], "mode": "exact", "primary": ["instructions"]}
+    about = "The instructions of the operation, counted exactly: no cache misses, no waiting."
+    return counted_text(report, tree, about, "-exact", 1, table)
+
+
 def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     """The study of the cache lines that two CPUs share in the operation."""
     operation = asked.table["operation"]
@@ -199,10 +213,15 @@ def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     threads = report.parameters.get("mode", "").startswith("thread") and operation != "futex"
     workers = "threads" if threads else "processes"
     table = {"use": "sharing", "operation": operation, "workers": workers, "primary": ["lines"]}
+    about = "The cache lines that two CPUs share in the operation, counted exactly: what many tasks at once wait for."
+    return counted_text(report, tree, about, "-lines", 2, table)
+
+
+def counted_text(report: RobotReport, tree: str, about: str, end: str, cpus: int, table: dict[str, Any]) -> str:
+    """A study on exact CPUs."""
     return (
-        "# The cache lines that two CPUs share in the operation, counted exactly: what many tasks at once wait for.\n"
-        f"{study_head(report, '-lines', 1.0)}{contenders_text(report, tree)}"
-        '\n[machine]\nkind = "icount"\ncpus = 2\n\n[settle]\nmode = "fixed"\nseconds = 3\n\n[blocks]\nmax = 1\n'
+        f"# {about}\n{study_head(report, end, 1.0)}{contenders_text(report, tree)}"
+        f'\n[machine]\nkind = "icount"\ncpus = {cpus}\n\n[settle]\nmode = "fixed"\nseconds = 3\n\n[blocks]\nmax = 1\n'
         f"\n[[benchmark]]\n{lines_of(table)}"
     )
 
@@ -233,8 +252,8 @@ def lines_of(table: dict[str, Any]) -> str:
 
 
 def claim_text(report: RobotReport, metric: str) -> str:
-    """The claim in terms of the study's own metric, `label/name`."""
-    better = "lower" if metric.endswith("/time") or "latency" in metric else "higher"
+    """The claim in terms of a study's own metric, `label/name`."""
+    better = "lower" if metric.endswith(("/time", "/instructions")) or "latency" in metric else "higher"
     same = better == better_of(report.metric.partition(".")[2])
     side = report.side if same else {"higher": "lower", "lower": "higher"}[report.side]
     before, after = names_of(report)

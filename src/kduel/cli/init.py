@@ -24,7 +24,7 @@ def command(file: Path, schema: bool, from_report: Path | None, tree: str) -> No
     """Write FILE, a study that runs as it is and explains every key; - is standard output. Then: kduel run FILE.
 
     With --from-report it is the study that a mail of the kernel test robot asks for. Beside it are written the mail's claim, its
-    figures as an imported run and, for will-it-scale, a study of shared cache lines. docs/robot-reports.md has an example.
+    figures as an imported run and, where it is about one operation, studies that count it. docs/robot-reports.md has an example.
     """
     if schema:
         import msgspec
