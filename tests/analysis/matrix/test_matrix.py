@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kduel.analysis.matrix import Matrix, advise, shape
 from kduel.analysis.matrix.grid import GridPoint, pairs, places
 from kduel.analysis.matrix.growth import growth
+from kduel.analysis.tradeoffs.duels import duels
 from kduel.core.experiment import MachineRecord
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
@@ -173,8 +175,10 @@ def test_no_growth_without_positive_values_or_blocks() -> None:
     assert growth(members(10, 100), "c", "user", {"x-10": [1.0, None, 1, 1], "x-100": [1.0, 2, None, 1]}) is None
 
 
-def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False) -> Results:
-    """Two kernels x three policies x two counts; the newer kernel is 20 % quicker, fifo 30 % quicker, nothing else."""
+def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False, machines: Sequence[str] = ()) -> Results:
+    """Two kernels x three policies x two counts; the newer kernel is 20 % quicker, fifo 30 % quicker, nothing else. Machines take
+    turns at blocks."""
+    machine_of = {block: machines[block % len(machines)] for block in range(1, blocks + 1)} if machines else {}
     draw = random.Random(seed)
     contenders = [
         ContenderResult(name=f"{kernel} {policy}", kernel=kernel, policy=policy)
@@ -187,7 +191,12 @@ def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False) -> Results
         for position, contender in enumerate(shuffled.sample(contenders, len(contenders))):
             trials.append(
                 TrialResult(
-                    id=f"{block}-{position}", block=block, position=len(trials), contender=contender.name, status="ok"
+                    id=f"{block}-{position}",
+                    block=block,
+                    position=len(trials),
+                    contender=contender.name,
+                    status="ok",
+                    machine=machine_of.get(block, ""),
                 )
             )
             for count in (10, 1000):
@@ -211,6 +220,7 @@ def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False) -> Results
             blocks=list(range(1, blocks + 1)),
             values={c.name: values[label][c.name] for c in contenders},
             order={c.name: [t.position for t in trials if t.contender == c.name] for c in contenders},
+            machines=list(machine_of.values()),
         )
         for label in values
     ]
@@ -323,8 +333,9 @@ def test_every_cell_has_its_verdict_against_the_right_reference() -> None:
             assert abs(judged.result.effect_pct or 0) < 3
 
 
-def test_the_trial_before_is_the_same_as_in_the_run_whichever_pair_is_compared() -> None:
-    results = crossed(blocks=20, carry_over=True)
+@pytest.mark.parametrize("machines", [(), ("a", "b")])
+def test_the_trial_before_is_the_same_as_in_the_run_whichever_pair_is_compared(machines: tuple[str, ...]) -> None:
+    results = crossed(blocks=20, carry_over=True, machines=machines)
     own = {(one.benchmark, one.baseline, one.contender): one.effect_pct for one in results.metrics}
     matrix = shape(results)
     assert matrix is not None
@@ -335,6 +346,16 @@ def test_the_trial_before_is_the_same_as_in_the_run_whichever_pair_is_compared()
     }
     assert len(found) == 6
     assert found == pytest.approx({key: own[key] for key in found}, rel=1e-9)
+
+
+def test_each_pair_is_judged_by_the_machines_of_its_blocks() -> None:
+    results = crossed(blocks=8, machines=["a", "b"])
+    matrix = shape(results)
+    assert matrix is not None
+    other = duels(results, [("kload-cpu-10", "wall")])[0].results["debian:6.1 rr:50", "debian:6.12 rr:50"]
+    for result in (*(one.result for one in matrix.judged), other):
+        assert result.machines is not None
+        assert {(one.machine, one.n) for one in result.machines.effects} == {("a", 4), ("b", 4)}
 
 
 def test_a_run_without_families_is_no_matrix() -> None:

@@ -168,7 +168,7 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[JudgedCell]:
     """Every metric of every place for every pair, judged together."""
-    order, parts = order_of(results), parts_of(results)
+    order, parts, machines = order_of(results), parts_of(results), machines_of(results)
     absent = {} if results.paired else never_began(values)
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
     for result in results.metrics:
@@ -193,6 +193,7 @@ def judge_pairs(
                         beyond=beyond[place.label, name],
                         order=order,
                         parts=parts,
+                        machines=machines,
                     )
                 )
     return [
@@ -213,6 +214,12 @@ def parts_of(results: Results) -> list[str]:
     """By block, the part of a merged run."""
     found = {trial.block: trial.part for trial in results.trials}
     return [found.get(block, "") for block in results.blocks]
+
+
+def machines_of(results: Results) -> list[str]:
+    """By block, the machine that carried it out; empty where there is one."""
+    found = {trial.block: trial.machine for trial in results.trials if trial.machine}
+    return [found.get(block, "") for block in results.blocks] if found else []
 
 
 def never_began(values: Values) -> dict[str, list[bool]]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import judge_matrix, order_of, parts_of, tables
+from kduel.analysis.matrix.shape import judge_matrix, machines_of, order_of, parts_of, tables
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Samples
@@ -74,7 +74,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
         for pair in combinations(names, 2)
         if pair not in against[key] and pair[::-1] not in against[key]
     ]
-    order, parts = order_of(results), parts_of(results)
+    order, parts, machines = order_of(results), parts_of(results), machines_of(results)
 
     def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
         return Samples(
@@ -85,6 +85,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
             values={arm: values[benchmark, metric][arm] for arm in arms},
             order=order,
             parts=parts,
+            machines=machines,
         )
 
     whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))
