@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from made_runs import make_run
 
 from kduel.analysis.campaigns import within
+from kduel.analysis.campaigns.claims import Claim, judge_claims
 from kduel.analysis.campaigns.columns import columns
 from kduel.analysis.campaigns.compare import ColumnChange, campaigns, compare
 from kduel.cli import kduel
@@ -136,6 +137,21 @@ def test_exact_counts_of_two_runs_on_one_machine_need_no_repetition(run: Path, t
     text = wording.page_of(campaigns([f"{run}:{names[0]}", f"{again}:{names[1]}"]), [])
     said = str(text)
     assert "no verdict" not in said and "n = 1 in every column" not in said and "faster" not in said
+
+
+def test_a_claim_about_exact_counts_needs_no_repetition(run: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(run, tmp_path / "again")
+    old, new = (contender.name for contender in RunDir.open(run).lock().contenders)
+    key = "/".join(next((m.benchmark, m.metric) for m in judge_run(run).metrics if m.verdict == "fewer"))
+
+    def standings(after: str) -> list[str]:
+        found = columns([f"{run}:{old}", f"{again}:{after}"])
+        names = {"before": found[0].name, "after": found[1].name, "metric": key, "says": "it"}
+        claims = [Claim(**names, side="lower"), Claim(**names, side="higher"), Claim(**names, same=True)]
+        return [judged.standing for judged in judge_claims(claims, found)]
+
+    assert standings(new) == ["supported", "contradicted", "contradicted"]
+    assert standings(old) == ["contradicted", "contradicted", "supported"], "the same count is no change"
 
 
 def test_exact_counts_of_two_machines_are_not_compared_as_such(run: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from kduel.judge.verdict.secondary import brown_forsythe
 
 Standing = Literal["supported", "not supported", "contradicted", "not testable"]
 Side = Literal["", "higher", "lower"]
-DIFFER = ("faster", "slower", "more", "fewer")
+DIFFER, ALIKE = ("faster", "slower", "more", "fewer"), ("equivalent", "equal")
 ALPHA = 0.05
 PER_CENT = r"[-+]?\d{1,12}(?:\.\d{1,12})?"
 PRINTED = re.compile(rf"{PER_CENT}(?:\.\.{PER_CENT})?", re.ASCII)
@@ -145,20 +145,22 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed.replace('..', ' to ')} %.")
     elif claim.printed:
         judged.reasons.append(f"The figure recomputes ({percent(ratio)}).")
-    if claim.side and change.verdict == "equivalent":
+    if claim.side and change.verdict in ALIKE:
         judged.standing = "contradicted"
     elif claim.side and (ratio > 0) != (claim.side == "higher"):
         # Where several values decide nothing, the side on which their means lie is chance.
-        judged.standing = "not supported" if change.n > 1 and change.verdict == "undecided" else "contradicted"
+        judged.standing = (
+            "not supported" if has_known_chance(change) and change.verdict == "undecided" else "contradicted"
+        )
         judged.reasons.append(f"Its own figures give {percent(ratio)}, which is not {claim.side}.")
-    if claim.same and change.n > 1:
+    if claim.same and has_known_chance(change):
         standings: dict[str, Standing] = dict.fromkeys(DIFFER, "contradicted")
-        standings["equivalent"] = "supported"
+        standings |= dict.fromkeys(ALIKE, "supported")
         judged.standing = standings.get(change.verdict, "not supported")
     if (claim.same or claim.side) and change.verdict != "undecided":
         judged.reasons.append(change.told)
     shortcomings = [
-        *([] if claim.same and change.n > 1 else uncertain(change)),
+        *([] if claim.same and has_known_chance(change) else uncertain(change)),
         *unsteady(claim, by_name[claim.before], by_name[claim.after]),
     ]
     if claim.cause and not causes(claim.cause, between.attribution.cause):
@@ -221,9 +223,14 @@ def judge_excess(claim: Claim, column: Column) -> JudgedClaim:
     return JudgedClaim(claim=claim, standing=standing, reasons=[told])
 
 
+def has_known_chance(change: MetricResult) -> bool:
+    """True if the part of chance is known; exact counts have none."""
+    return change.n > 1 or change.scale == "exact"
+
+
 def uncertain(change: MetricResult) -> list[str]:
     """Reasons why the values do not show the change."""
-    if change.n == 1:
+    if not has_known_chance(change):
         return ["n = 1: measured once, so the part of chance is unknown."]
     return [change.told] if change.verdict == "undecided" else []
 
