@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 from examples import exact, published, simulated, undecided
 from made_runs import make_run
-from pages import with_exact
+from pages import KINDS, with_exact
 
 from kduel.benchmarks.kbench import PLUGIN, KbenchParameters
 from kduel.benchmarks.support.operations import OPERATIONS
+from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.experiment import RESOLUTION
 from kduel.core.metric_results import HARNESS, FindingResult
+from kduel.core.samples import StepResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
 from kduel.report.content.answer import answer
 from kduel.report.content.closing import closing
 from kduel.report.text import show_closing
+
+CLOSED = "Nothing is left to decide: no further trial is needed"
 
 
 def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> None:
@@ -116,13 +120,51 @@ def test_where_nothing_is_decided_it_is_the_headline() -> None:
 
 def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:
     results = simulated()
-    assert answer(results).step == answer(results).command == "", "all is decided"
+    said = answer(results)
+    assert (said.step, said.command) == (f"{CLOSED}; the times of real hardware take a real machine.", "")
+    results.machine.timing_warning = ""
+    assert answer(results).step == f"{CLOSED}."
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     said = answer(results, "RUN")
     assert said.step.startswith("1 undecided, as ") and said.command == "kduel plan RUN"
     results.metrics[0].n = 4
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
-    assert answer(published()).step == "", "an import cannot be continued"
+    said = answer(published())
+    assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
+
+
+def test_every_answer_has_a_next_command_or_says_that_none_is_needed(tmp_path: Path) -> None:
+    for kind, make in KINDS.items():
+        said = answer(make(tmp_path / kind))
+        alone = any(words in said.step for words in ("judge each machine by itself", "no further trial is needed"))
+        assert said.command.startswith("kduel ") or alone, kind
+        assert said.step.endswith(":" if said.command else "."), kind
+
+
+def test_hints_ask_for_primary_metrics() -> None:
+    results = simulated()
+    for metric in results.metrics:
+        metric.role, metric.verdict = "exploratory", "faster"
+    results.study.fixed = len(results.blocks)
+    assert answer(results).step.startswith("For verdicts in place of hints, name primary metrics")
+
+
+def test_what_schedulers_did_is_the_next_question_where_the_run_can_tell() -> None:
+    results = simulated()
+    results.metrics[-1].group = GROUP
+    assert answer(results).command == "kduel explain RUN --scheduler"
+    woken = results.metrics[1]
+    results.steps = [StepResult(label=woken.benchmark, benchmark="wakeup", parameters={})]
+    assert answer(results).command == "kduel explain RUN --scheduler", "times of real CPUs are not watched"
+    results.machine.settings["scheduling"] = True
+    assert answer(results).command == f"kduel explain RUN -b {woken.benchmark}"
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "summary", "matrix", "html"])
+def test_formats_that_are_read_beside_the_run_have_it(name: str) -> None:
+    text = " ".join(report_format(name).render(undecided()).split())
+    assert text.index("Undecided") < text.index("To go on:") < text.index("kduel resume RUN")
+    assert name == "matrix" or text.index("To go on:") < text.index("hackbench", text.index("Undecided"))
 
 
 def test_only_what_decides_is_in_it() -> None:

@@ -113,7 +113,8 @@ def test_what_another_version_judged_otherwise_is_told_apart(kduel, run: Path):
     edit(run, lambda document: document.update(metrics=[]))
     done = kduel("verify", run)
     assert done.returncode == 3 and done.stdout.startswith("3 trials checked, no raw file changed afterwards\n")
-    assert f"note: results.json was written by KDuel 0.1.0+g0123456789ab, this is {full_version()}" in done.stdout
+    said = f"note: results.json was written by KDuel 0.1.0+g0123456789ab, this is {full_version()}"
+    assert said in " ".join(done.stdout.split())
     found = json.loads(kduel("verify", run, "-f", "json").stdout)
     assert found["changes"] == [] and len(found["notes"]) == 1
     edit(run, lambda document: document.update(judged_by=full_version()))
@@ -235,7 +236,7 @@ def test_trials_that_were_removed_are_named_and_the_last_trace_of_them_is_kept(k
     done = kduel("verify", run)
     assert done.returncode == 1 and "1 change found:" in done.stdout
     assert all(f"trials/{name}" in done.stdout for name in names[kept:][:MOST_NAMED])
-    assert "missing, which results.json has; restore the run from a copy" in done.stdout
+    assert "missing, which results.json has; restore the run from a copy" in " ".join(done.stdout.split())
     assert "kduel report" not in done.stdout
 
 
@@ -288,3 +289,12 @@ def test_the_exact_part_has_results_of_its_own(unpack: Callable[[str], Path], co
     edit(part, lambda document: document["metrics"][0].update(verdict="slower"))
     done = CliRunner().invoke(verify, [str(run)])
     assert done.exit_code == 1 and "  exact: results.json: metrics[0].verdict is" in done.stdout
+
+
+def test_what_is_said_of_them_fits_a_pipe_and_its_command_is_whole(run: Path):
+    (run / RESULTS).write_bytes(b"{")
+    lines = CliRunner().invoke(verify, [str(run)]).stdout.splitlines()
+    command = f"`kduel report {run} -f json -o {run / RESULTS}`"
+    assert any(command in line for line in lines), "to be pasted"
+    assert max(len(line) for line in lines if command not in line) <= 100
+    assert all(line.startswith("      ") for line in lines if line.split()[0] in ("writes", command.split()[0]))

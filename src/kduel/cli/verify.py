@@ -10,9 +10,11 @@ import click
 from kduel.cli.options import NamedPath, format_option, option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import HOST_LACKS, NOT_MEASURED, InputError
-from kduel.core.text import plural
+from kduel.core.text import fold, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kduel.store.integrity import Integrity
 
 REMEDY = "Restore the run from a copy, remove what was added, or measure again.\n"
@@ -98,9 +100,7 @@ def comparison_text(compared: Integrity, against: Path) -> str:
     """Number of counts that equal those of a file, and the others."""
     said = "these differ:" if compared.changes else "all the same" if compared.checked and not compared.notes else ""
     lines = [f"{plural(compared.checked, 'count')} compared with {against}{said and f': {said}'}"]
-    return "\n".join(
-        [*lines, *(f"  {one}" for one in compared.changes), *(f"note: {one}" for one in compared.notes), ""]
-    )
+    return in_lines([*lines, *(f"  {one}" for one in compared.changes), *(f"note: {one}" for one in compared.notes)])
 
 
 def as_text(found: Integrity, what: str) -> str:
@@ -110,7 +110,12 @@ def as_text(found: Integrity, what: str) -> str:
     if found.unreadable:
         lines.append(f"{plural(len(found.unreadable), 'file')} cannot be read:")
         lines += [f"  {one}" for one in found.unreadable]
-    return "\n".join([*lines, *(f"note: {note}" for note in found.notes), ""])
+    return in_lines([*lines, *(f"note: {note}" for note in found.notes)])
+
+
+def in_lines(sentences: Sequence[str]) -> str:
+    """Text that is folded, with a hanging indent; commands are to be pasted and stay whole."""
+    return "".join(f"{line}\n" for one in sentences for line in fold(one))
 
 
 def conclusion(found: Integrity) -> str:

@@ -205,7 +205,7 @@ class Results(Struct, kw_only=True):
     """What was counted exactly on one CPU, before the rest: a run of its own, in the directory `exact` of this one."""
     explanations: list[dict[str, Any]] = field(default_factory=list)
     """Where exact differences come from, as far as `kduel explain` was run: kduel.explain.compare.Explanation, or
-    kduel.explain.sharing.compare.SharingExplanation."""
+    kduel.explain.sharing.compare.SharingExplanation; of a kept file that is `unreadable` its name, and `why`."""
 
     @property
     def parts(self) -> list[Results]:

@@ -5,6 +5,7 @@ link or hide what stands before it. Whatever KDuel prints goes through one of th
 
 import os
 import re
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
 PLAIN_WIDTH = 100
@@ -95,6 +96,13 @@ def cut_in_the_middle(text: str, width: int) -> str:
         return text
     left = width - len(CUT)
     return f"{text[: left - left // 2]}{CUT}{text[len(text) - left // 2 :]}"
+
+
+def fold(text: str, width: int = PLAIN_WIDTH) -> list[str]:
+    """Lines of at most `width` columns, the further ones indented. No word is broken, and no code in backquotes."""
+    whole = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(whole, width, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
 
 
 def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:

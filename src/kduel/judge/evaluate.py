@@ -34,7 +34,7 @@ from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, rea
 from kduel.store.fleet_state import read_state
 from kduel.store.integrity import trials_of
 from kduel.store.manifest import run_checksum
-from kduel.store.rundir import RunDir
+from kduel.store.rundir import EXPLAIN, RunDir
 
 Environment = dict[str, Any]
 
@@ -223,15 +223,19 @@ def study_result(lock: Lock) -> StudyResult:
 
 
 def explanations_of(run: RunDir) -> list[dict[str, Any]]:
-    """Results that `kduel explain` kept in the run, made small enough for a report. Raises InputError for a damaged file."""
+    """Results that `kduel explain` kept in the run, made small enough for a report; of a file that cannot be read the reason."""
     found = []
-    for path in sorted((run.path / "explain").glob("*.json")):
-        small: dict[str, Any]
-        if path.stem.endswith(f".{sharing.KEPT_AS}"):
-            small = msgspec.to_builtins(read_document(path, sharing.SharingExplanation, sharing.SCHEMA))
-        else:
-            small = msgspec.to_builtins(fold_small_branches(read_document(path, Explanation, EXPLANATION_SCHEMA)))
-        found.append(small)
+    for path in sorted((run.path / EXPLAIN).glob("*.json")):
+        small: Any
+        try:
+            if path.stem.endswith(f".{sharing.KEPT_AS}"):
+                small = read_document(path, sharing.SharingExplanation, sharing.SCHEMA)
+            else:
+                small = fold_small_branches(read_document(path, Explanation, EXPLANATION_SCHEMA))
+        except InputError as error:
+            file = str(path.relative_to(run.path))
+            small = {"unreadable": file, "why": str(error).replace(str(path), file)}
+        found.append(msgspec.to_builtins(small))
     return found
 
 

@@ -45,6 +45,7 @@ OPEN_METRICS = 2
 
 INDENTED = re.compile(r"\n\s+(?=<)")
 """Before a tag it only makes the page larger: text is escaped, so that no line of it begins with one."""
+AGAIN = "Or remove the file, and count again: kduel explain RUN -b NAME."
 PASTED = 100
 """Columns of the commands that a reader pastes into a shell."""
 
@@ -93,6 +94,7 @@ class HtmlFormat(Format):
             again=shell_lines(again, PASTED) if (again := reproduction(results)) else [],
             machine_tables=machines,
             explanations=explanations(results),
+            lost=sum("unreadable" in one for one in results.explanations),
             differences=difference_groups(results),
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
@@ -110,7 +112,7 @@ PLUGIN = HtmlFormat()
 
 
 def explanations(results: Results) -> list[tuple[str, Any, str]]:
-    """(heading, picture, table as text) of each explained metric; nothing for what is damaged."""
+    """(heading, picture, table as text) of each explained metric; of a file that cannot be read the reason and the remedy."""
     from markupsafe import Markup
 
     from kduel.explain import flame, show
@@ -121,18 +123,17 @@ def explanations(results: Results) -> list[tuple[str, Any, str]]:
     found = []
     for raw in results.explanations:
         # The pictures escape every name themselves.
-        try:
-            if "rows" in raw and "kernels" in raw:
-                lines = msgspec.convert(raw, SharingExplanation)
-                names = ", ".join(arm.contender for arm in lines.kernels)
-                heading = f"{lines.benchmark}: cache lines that CPUs share in {names}"
-                found.append((heading, Markup(sharing.as_svg(lines)), sharing.as_text(lines)))
-            else:
-                one = msgspec.convert(raw, Explanation)
-                heading = f"{one.benchmark}: {one.contender} against {one.baseline}"
-                found.append((heading, Markup(flame.as_svg(one)), show.as_text(one)))
-        except msgspec.ValidationError:
-            continue
+        if "unreadable" in raw:
+            found.append((f"{raw['unreadable']} cannot be shown", "", f"{raw['why']}\n{AGAIN}"))
+        elif "rows" in raw and "kernels" in raw:
+            lines = msgspec.convert(raw, SharingExplanation)
+            names = ", ".join(arm.contender for arm in lines.kernels)
+            heading = f"{lines.benchmark}: cache lines that CPUs share in {names}"
+            found.append((heading, Markup(sharing.as_svg(lines)), sharing.as_text(lines)))
+        else:
+            one = msgspec.convert(raw, Explanation)
+            heading = f"{one.benchmark}: {one.contender} against {one.baseline}"
+            found.append((heading, Markup(flame.as_svg(one)), show.as_text(one)))
     return found
 
 

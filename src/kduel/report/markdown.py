@@ -37,7 +37,9 @@ class MarkdownFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         parts = [f"# {escape_markdown(said.title)}", escape_markdown(" · ".join(said.facts))]
-        parts.append(f"**{escape_markdown(answer(results).text)}**")
+        first = answer(results)
+        following = f"{first.step} `{first.command}`".removesuffix(" ``")
+        parts += [f"**{escape_markdown(first.text)}**", mark_code(following)]
         for comparison in said.comparisons:
             parts += comparison_parts(comparison, said)
         parts += ranking_parts(results)

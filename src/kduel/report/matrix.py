@@ -8,6 +8,7 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
+from kduel.report.content.closing import with_command
 from kduel.report.content.digest import digest
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import matrix_parts
@@ -23,7 +24,9 @@ class MatrixFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         matrix, advice = shape(results), advise(results)
         said = digest(results)
-        parts = [said.title, " · ".join(said.facts), textwrap.fill(answer(results).text, WIDTH)]
+        found = answer(results)
+        parts = [said.title, " · ".join(said.facts), textwrap.fill(found.text, WIDTH)]
+        parts.append("\n".join(with_command(found.step, found.command, WIDTH)))
         if matrix is None:
             parts.append("This run is no matrix: no two of its benchmarks differ in one number only.")
         else:

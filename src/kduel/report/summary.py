@@ -30,6 +30,7 @@ from kduel.judge.verdict.headline import (
 )
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer, change_words
+from kduel.report.content.closing import with_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.ranking import ranking_lines
 
@@ -44,7 +45,8 @@ class SummaryFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         out = [said.title, "=" * len(said.title), " · ".join(said.facts), ""]
-        out += [*textwrap.wrap(answer(results).text, WIDTH), ""]
+        found = answer(results)
+        out += [*textwrap.wrap(found.text, WIDTH), *with_command(found.step, found.command, WIDTH), ""]
         for comparison in said.comparisons:
             out += comparison_lines(comparison, repeated_unit(results))
         if lines := ranking_lines(results):

@@ -14,7 +14,7 @@ from kduel.core.text import PLAIN_WIDTH, align_columns, obeys_escapes
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 from kduel.report.content.closing import EXACT_MEANS, closing, with_command
-from kduel.report.content.counted import counted_lines, is_counted, next_command
+from kduel.report.content.counted import counted_lines, is_counted
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.factors import cell_lines, factor_groups
 from kduel.report.content.machines import HEAD, machine_tables
@@ -86,9 +86,11 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     said = digest(results, run or "RUN")
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
-    console.print(answer(results, run or "RUN").text, style="bold")
-    for first, counted in zip(results.parts, said.before, strict=False):
-        print_exact_part(console, first, counted, f"{run}/{EXACT}" if run else "")
+    found = answer(results, run or "RUN")
+    console.print(found.text, style="bold")
+    print_next(console, found.step, found.command)
+    for counted in said.before:
+        print_exact_part(console, counted, f"{run}/{EXACT}" if run else "")
         console.print(said.second, style="bold")
     matrix = shape(results) if all_placed(results) else None
     if matrix is not None and leads(matrix, results):
@@ -109,8 +111,6 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
         elif comparison.gating and (matrix is None or results.effects):
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
-    if is_counted(results):
-        print_next(console, results, run)
     print_lines(console, "Ranking", ranking_lines(results))
     for comparison in said.comparisons:
         if is_counted(results):
@@ -166,14 +166,13 @@ def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
     return grid
 
 
-def print_next(console: Console, results: Results, run: str) -> None:
-    """The command that shows where the largest difference in counts comes from, where the run's directory is known."""
-    if run and (step := next_command(results, run))[1]:
-        for line in with_command(*step, console.width):
-            console.print(line, no_wrap=True, overflow="ignore", crop=False)
+def print_next(console: Console, step: str, command: str) -> None:
+    """What to do next, with a command that can be pasted."""
+    for line in with_command(step, command, console.width):
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 
-def print_exact_part(console: Console, results: Results, said: Digest, run: str) -> None:
+def print_exact_part(console: Console, said: Digest, run: str) -> None:
     """Print what was counted before the rest, apart from what follows."""
     from rich.text import Text
 
@@ -183,7 +182,6 @@ def print_exact_part(console: Console, results: Results, said: Digest, run: str)
         console.print(comparison.headline)
         for line in counted_lines(comparison, console.width, run):
             console.print(Text.assemble(*line), overflow="fold")
-    print_next(console, results, run)
     console.print(EXACT_MEANS)
     console.print()
 

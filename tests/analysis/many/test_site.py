@@ -201,6 +201,7 @@ def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_p
     text = unescape(index.read_text())
     assert 'title="2026-01-02 day1: 1 slower"' in text and 'href="../runs/day4/report/index.html"' in text
     assert "new against old, measured last on 2026-01-06: 1 undecided." in text
+    assert '<p class="next">Each sign below leads to the report of its run' in text
     assert "A change of level takes 6 runs of one contender on one machine; the most are 5." in text
     assert not re.search(r">0</td>", text), "what is not there is no zero"
 

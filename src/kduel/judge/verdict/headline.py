@@ -3,7 +3,7 @@
 from collections.abc import Sequence, Set
 from typing import Literal
 
-from kduel.core.format import effect_numbers, plain_number, share_text
+from kduel.core.format import effect_numbers, estimate_texts, plain_number, share_text
 from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, SHARING, TOUCHED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
@@ -172,8 +172,7 @@ def undecided_text(
     if all(m.n < fewest and m.scale != "exact" for m in metrics):
         return f"too few trials for a verdict on {contender} against {baseline}"
     if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
-        named = dict.fromkeys(name for m in torn if m.machines for name in m.machines.contradicting)
-        return f"the machines contradict each other ({', '.join(visible(name, 100) for name in list(named)[:3])}) in {contender} against {baseline}"
+        return f"the machines contradict each other ({machines_text(torn)}) in {contender} against {baseline}"
     if shown := [m for m in metrics if excludes_zero(m)]:
         about = f"a verdict on {contender} against {baseline}"
         if waits:
@@ -189,6 +188,18 @@ def undecided_text(
 def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
     """The metrics without a verdict as a machine would have another one than the others."""
     return [m for m in metrics if m.torn]
+
+
+def machines_text(torn: Sequence[MetricResult]) -> str:
+    """`rack1 +5.19 %, rack2 −5.02 %`: the first metric that machines contradict each other in, on those that do."""
+    metric = torn[0]
+    found = [one for one in metric.machines.effects if one.contradicts] if metric.machines else []
+    unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
+    of = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}: " if len(torn) > 1 else ""
+    each = (
+        f"{visible(one.machine, 100)} {estimate_texts(one.effect, one.low, one.high, unit)[0]}" for one in found[:3]
+    )
+    return of + ", ".join(each)
 
 
 def not_judged(metrics: Sequence[MetricResult]) -> str:

@@ -101,9 +101,10 @@ def markdown_page(page: CampaignPage) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}"
-    "div{overflow-x:auto}table{border-collapse:collapse}"
+    "h1{font-size:1.4em}div{overflow-x:auto}table{border-collapse:collapse}"
     "th,td{padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
     "summary h2{display:inline;font-size:1.1em}details{margin:.6em 0}"
     ".n{text-align:right;font-variant-numeric:tabular-nums}"
@@ -126,7 +127,7 @@ def html(page: CampaignPage, picture: str = "") -> str:
         if section.bullets:
             parts.append(f"<ul>{''.join(f'<li>{safe(bullet)}</li>' for bullet in section.bullets)}</ul>")
         parts.append("</details>" if section.folded else "")
-    head = f'<meta charset="utf-8"><title>{safe(page.title)}</title><style>{STYLE}</style>'
+    head = f"{HEAD}<title>{safe(page.title)}</title><style>{STYLE}</style>"
     body = "\n".join(part for part in parts if part)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.format import effect, interval_text, percent, plain_number, relative_pct
 from kduel.core.metric_results import BYTES, COUNTS, MetricResult
 from kduel.core.results import Results
@@ -14,7 +15,7 @@ from kduel.core.text import plural, visible
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import COUNTING, compared_pairs, disagreement, headline_of, shows_difference, side
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
-from kduel.report.content.counted import commands_of_parts
+from kduel.report.content.counted import commands_of_parts, explain_command
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
 from kduel.report.content.evidence import evidence
@@ -32,6 +33,8 @@ LONGEST_NAME = 30
 FEWEST_PLANNED = 5
 """Blocks that `kduel plan` takes."""
 RATES = ("/s", "ops", "Hz")
+EXPLAINED = ("wakeup", "tasks")
+"""Benchmarks whose slow wake-ups on exact CPUs `kduel explain` explains."""
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):
@@ -50,14 +53,19 @@ class Answer(Struct, frozen=True, kw_only=True):
     """An answer, which a reader wants to know first."""
 
     parts: list[AnswerPart]
-    step: str = ""
-    """What the command is for."""
-    command: str = ""
+    step: str
+    """What the command is for; why none follows where it is empty."""
+    command: str
 
     @property
     def text(self) -> str:
         """The whole as plain sentences."""
         return " ".join(part.text for part in self.parts)
+
+    @property
+    def next(self) -> str:
+        """What to do next, in a line."""
+        return f"{self.step} {self.command}".strip()
 
 
 def answer(results: Results, run: str = "RUN") -> Answer:
@@ -67,7 +75,8 @@ def answer(results: Results, run: str = "RUN") -> Answer:
         *(part_answer(one, "Counted exactly: ") for one in before),
         part_answer(last, f"{evidence(last).label}: " if before else ""),
     ]
-    return Answer(parts=parts, **next_step(results, run))
+    step, command = next_step(results, run)
+    return Answer(parts=parts, step=step, command=command)
 
 
 def part_answer(results: Results, label: str = "") -> AnswerPart:
@@ -182,19 +191,41 @@ def certainty(results: Results) -> str:
     return f"{sure}; emulated: not the times of real hardware" if results.machine.timing_warning else sure
 
 
-def next_step(results: Results, run: str) -> dict[str, str]:
-    """A sentence and the command that follows from what was found, or why nothing was; none for an import."""
-    if not results.trials:
-        return {}
+def next_step(results: Results, run: str) -> tuple[str, str]:
+    """A sentence and the command that follows from what was found; the sentence alone says what is lacking, or that nothing is."""
+    if not results.trials and not results.metrics:
+        return ("To go on:", f"kduel resume {run}") if results.paired else ("Nothing was measured.", "")
     if find_unfinished(results) and may_continue(results):
-        return {"step": "To go on:", "command": f"kduel resume {run}"}
-    for step, command in commands_of_parts(results, run):
-        return {"step": step, "command": command}
+        return "To go on:", f"kduel resume {run}"
+    for step in commands_of_parts(results, run):
+        return step
     undecided = [m for m in results.gating if m.open]
     if not undecided:
-        return {}
+        return scheduler_step(results, run) or (why_nothing_follows(results), "")
     which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"
-    step = f"{which}, as {next(iter(by_reason(undecided, results)))}."
-    if max(m.n for m in undecided) < FEWEST_PLANNED or all(m.torn or m.contradicted for m in undecided):
-        return {"step": step}
-    return {"step": f"{step} How many blocks that takes:", "command": f"kduel plan {run}"}
+    sentence = f"{which}, as {next(iter(by_reason(undecided, results)))}."
+    if all(m.torn or m.contradicted for m in undecided):
+        return sentence, ""
+    if max(m.n for m in undecided) < FEWEST_PLANNED:
+        return sentence + " Ten blocks take the same command with --blocks 10." * results.paired, ""
+    return f"{sentence} How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
+
+
+def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
+    """The command that shows what schedulers did otherwise, where the run can tell."""
+    kinds = {step.label: step.benchmark for step in results.steps}
+    woken = [m for m in results.gating if shows_difference(m) and kinds.get(m.benchmark) in EXPLAINED]
+    if woken and results.machine.settings.get("scheduling"):
+        largest = min(woken, key=largest_first)
+        return "Which tasks had the CPU while slow wake-ups waited:", explain_command(results, run, largest)
+    if any(metric.group == GROUP for metric in results.metrics):
+        return "What the scheduler did otherwise:", f"kduel explain {run} --scheduler"
+    return None
+
+
+def why_nothing_follows(results: Results) -> str:
+    """Sentence on why no command does, where nothing is left undecided."""
+    if any(m.hint and shows_difference(m) for m in results.gating) and results.paired:
+        return "For verdicts in place of hints, name primary metrics in the study and measure again."
+    real = "; the times of real hardware take a real machine" if results.machine.timing_warning else ""
+    return f"Nothing is left to decide: no further trial is needed{real}."

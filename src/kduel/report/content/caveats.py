@@ -52,7 +52,7 @@ def sureness(results: Results) -> str:
     count_primary = len({(m.benchmark, m.metric) for m in results.gating if m.role == "primary"})
     contenders = len({m.contender for m in results.gating})
     if results.effects:
-        confidence += f" over the {plural(len(results.gating), 'effect')} together"
+        confidence += f" over the {len(results.gating)} effects together" if len(results.gating) > 1 else ""
     elif count_primary * contenders > 1:
         of = f" of {plural(contenders, 'contender')}" if contenders > 1 else ""
         confidence += f" over the {plural(count_primary, 'primary metric')}{of} together"

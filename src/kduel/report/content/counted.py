@@ -270,12 +270,15 @@ def next_command(results: Results, run: str) -> tuple[str, str]:
         return "", ""
     largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
     sentence = OF_BOOT if largest.metric == BOOT else LARGEST
-    words = ["-b", largest.benchmark]
+    return sentence, explain_command(results, run, largest) + " --sharing" * is_sharing(results)
+
+
+def explain_command(results: Results, run: str, metric: MetricResult) -> str:
+    """The command that explains a metric's difference."""
+    words = ["-b", metric.benchmark]
     if len({m.contender for m in results.metrics}) > 1:
-        words += ["--contender", largest.contender]
-    if is_sharing(results):
-        words.append("--sharing")
-    return sentence, f"kduel explain {run} {shlex.join(words)}"
+        words += ["--contender", metric.contender]
+    return f"kduel explain {run} {shlex.join(words)}"
 
 
 def commands_of_parts(results: Results, run: str) -> list[tuple[str, str]]:

@@ -150,9 +150,11 @@ def overview(
         f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}: {latest_words(rows)}."
         for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED)
     ]
-    return Page(name="index.html", title=plural(len(runs), "run"), sections=sections, answer=answers)
+    step = LINKED if reports else "For the runs' own pages: kduel report RUN --format html, then kduel site again."
+    return Page(name="index.html", title=plural(len(runs), "run"), sections=sections, answer=answers, step=step)
 
 
+LINKED = "Each sign below leads to the report of its run, where that was written as a page."
 STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided."
 
 
@@ -204,7 +206,9 @@ def latest_words(rows: list[dict[str, Any]]) -> str:
         if mine:
             row = max(mine, key=lambda one: abs(one["effect_pct"] or 0.0))
             size = "" if row["effect_pct"] is None else f" {with_sign(row['effect_pct'], '.2f')} %"
-            found.append(f"{row['benchmark']}/{row['metric']} {row['verdict']}{size}")
+            bounds = interval(row["ci_low_pct"], row["ci_high_pct"]).text
+            sure = f" ({bounds})" if size and row["ci_low_pct"] is not None else ""
+            found.append(f"{row['benchmark']}/{row['metric']} {row['verdict']}{size}{sure}")
     return "; ".join(found) or counted_words(latest)
 
 

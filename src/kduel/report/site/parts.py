@@ -70,6 +70,8 @@ class Page(Struct, kw_only=True):
     sections: list[Section]
     answer: list[str] = field(default_factory=list)
     """What a visitor wants to know first."""
+    step: str = ""
+    """What to do next."""
 
 
 WIDTH, HEIGHT = 640, 150

@@ -72,6 +72,8 @@ def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
             None: "Not measured again in fresh blocks.",
         }[outcome.confirmed]
     )
+    if many == 1:
+        lines.append(f"To see it: git show {outcome.set[0][:SHORT]}")
     for segment in outcome.segments:
         if segment.change.is_beyond(0.1 * abs(outcome.effect.mean if outcome.effect else 0.0)):
             lines += wrap(
@@ -149,9 +151,7 @@ def specification(outcome: SearchOutcome) -> dict[str, Any]:
     level = {"type": "quantitative", "scale": {"zero": False}, "title": outcome.metric}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": ascii_only(
-            printable(f"{outcome.metric}: {', '.join(c[:SHORT] for c in outcome.set[:3]) or 'none'}")
-        ),
+        "title": ascii_only(printable(title(outcome))),
         "vconcat": [
             {
                 "width": 640,
@@ -183,6 +183,17 @@ def specification(outcome: SearchOutcome) -> dict[str, Any]:
             },
         ],
     }
+
+
+def title(outcome: SearchOutcome) -> str:
+    """The outcome in a line."""
+    if not outcome.set:
+        return f"{outcome.metric}: nothing to find"
+    first, *others = outcome.set
+    commits = f"one of {len(outcome.set)} commits" if others else first[:SHORT]
+    size = f" by {format_change(outcome.effect)}" if outcome.effect else ""
+    sure = format_probability(100 * (outcome.probability or 0)) + ", not confirmed" * (outcome.confirmed is False)
+    return f"{outcome.metric}: changed{size} by {commits} ({sure})"
 
 
 def as_svg(outcome: SearchOutcome) -> str:
