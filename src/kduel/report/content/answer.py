@@ -64,7 +64,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def next(self) -> str:
-        """What to do next, in a line."""
+        """The step that follows, in a line."""
         return f"{self.step} {self.command}".strip()
 
 

@@ -155,7 +155,7 @@ def overview(
 
 
 LINKED = "Each sign below leads to the report of its run, where that was written as a page."
-STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided."
+STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided, – not judged."
 
 
 def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ...]:
