@@ -297,4 +297,4 @@ def test_what_is_said_of_them_fits_a_pipe_and_its_command_is_whole(run: Path):
     command = f"`kduel report {run} -f json -o {run / RESULTS}`"
     assert any(command in line for line in lines), "to be pasted"
     assert max(len(line) for line in lines if command not in line) <= 100
-    assert all(line.startswith("      ") for line in lines if line.split()[0] in ("writes", command.split()[0]))
+    assert all(line.startswith("    ") for line in lines if line.split()[0] in ("writes", command.split()[0]))

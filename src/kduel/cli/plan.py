@@ -13,7 +13,7 @@ from kduel.cli.options import NamedPath, alpha_option, delta_option, format_opti
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.format import duration
-from kduel.core.text import printable
+from kduel.core.text import fold, printable
 
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
@@ -96,7 +96,7 @@ def command(
             *allocation_lines(spent, rule),
             "",
         ]
-        emit(printable("\n".join(lines)), output)
+        emit(printable("\n".join(line for one in lines for line in fold(one))), output)
 
 
 def read_run(path: Path) -> tuple[Rule, list[Samples], float | None, Times | None]:
@@ -201,20 +201,19 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule, spent: A
     """A table with its explanation."""
     from kduel.judge.verdict.wording import HOPELESS
 
-    width = max(len(cost_name(cost)) for cost in costs)
     lines = [
         f"Blocks for a verdict at delta {rule.delta_pct:g} %, alpha {rule.alpha:g} over {len(costs)} comparison(s), "
         "power 80 % (76 to 78 % below 15 blocks):",
         "",
-        f"{'':{width}}                   if equal   if equal,     to find  to find an        as",
-        f"{'':{width}}  pairs   spread    blocks     safely       delta interaction  measured      time   delta in {rule.max_blocks} blocks",
+        "                 if equal   if equal,     to find  to find an        as              delta in",
+        f"pairs   spread    blocks     safely       delta interaction  measured      time {f'{rule.max_blocks} blocks':>10}",
     ]
     for cost in costs:
-        lines.append(
-            f"{cost_name(cost):{width}}  {cost.pairs:>5} {cost.spread_pct:>7.2f}% {format_count(cost.no_difference):>9}"
+        lines += (
+            f"{cost_name(cost)}\n{cost.pairs:>5} {cost.spread_pct:>7.2f}% {format_count(cost.no_difference):>9}"
             f" {format_count(cost.no_difference_safe):>10} {format_count(cost.delta_difference):>11} {format_count(cost.interaction):>11} {format_count(cost.seen_effect):>9} {time_of(cost.seconds):>9}"
-            f" {cost.delta_reached_pct:>17.2f} %"
-        )
+            f" {cost.delta_reached_pct:>8.2f} %"
+        ).split("\n")
     hopeless = [cost for cost in costs if cost.no_difference is None or cost.no_difference > HOPELESS]
     needed = max((cost.no_difference or 0 for cost in costs if cost not in hopeless), default=0)
     lines.append("")

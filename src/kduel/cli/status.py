@@ -235,7 +235,7 @@ def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float 
 
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
-    from kduel.core.text import cut_in_the_middle, plural, printable
+    from kduel.core.text import cut_in_the_middle, fold, plural, printable
     from kduel.store.integrity import name_first
     from kduel.store.rundir import EXACT
 
@@ -264,10 +264,10 @@ def as_text(found: RunStatus) -> str:
         kept = f"; {trials_kept(found.trials)}" if found.trials else ""
         lines.append(f"  nobody is at work in it{killed}{kept}; continue with: {again}")
     elif found.state == "unknown":
-        lines.append(
-            f"  {found.holder or 'a kduel'} was at work in it last: kduel status on that host shows whether it still is; if "
-            f"not, continue there with: {again}"
+        lines += fold(
+            f"  {found.holder or 'a kduel'} was at work in it last: kduel status on that host shows whether it still is;"
         )
+        lines.append(f"  if not, continue there with: {again}")
     lines += [
         f"  now: block {one.block}, {one.contender}, {one.phase} ({plural(one.steps, 'step')} in all)"
         for one in found.running
@@ -290,7 +290,7 @@ def as_text(found: RunStatus) -> str:
                 )
             )
         lines.append(f"  as of {found.seen}" if found.seen else "  no controller has run yet")
-    lines += [f"  {metric}" for metric in found.metrics]
+    lines += [line for metric in found.metrics for line in fold(f"  {metric}")]
     if found.waiting:
         lines.append(
             f"  {plural(found.waiting, 'primary metric')} not judged yet: the first complete block is missing"

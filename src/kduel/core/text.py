@@ -101,8 +101,9 @@ def cut_in_the_middle(text: str, width: int) -> str:
 def fold(text: str, width: int = PLAIN_WIDTH) -> list[str]:
     """Lines of at most `width` columns, the further ones indented. No word is broken, and no code in backquotes."""
     whole = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
-    lines = textwrap.wrap(whole, width, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False)
-    return [line.replace("\0", " ") for line in lines]
+    after = " " * (len(text) - len(text.lstrip()) + 2)
+    lines = textwrap.wrap(whole, width, subsequent_indent=after, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines] or [""]
 
 
 def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:

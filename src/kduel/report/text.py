@@ -167,7 +167,7 @@ def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
 
 
 def print_next(console: Console, step: str, command: str) -> None:
-    """What to do next, with a command that can be pasted."""
+    """The next step, with a command that can be pasted."""
     for line in with_command(step, command, console.width):
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
