@@ -151,6 +151,21 @@ def test_a_compiler_that_a_vendors_makefile_names_is_not_taken(make: Make, tmp_p
     assert (make.build / "vmlinux").exists()
 
 
+def test_warnings_about_an_old_trees_own_tools_are_no_errors(make: Make, tmp_path: Path) -> None:
+    """objtool of 4.19 is compiled with -Werror, and so is its library, where WERROR is not 0."""
+    tree = tmp_path / "old"
+    shutil.copytree(make.source, tree)
+    with (tree / "Makefile").open("a") as makefile:
+        makefile.write(
+            "bzImage: objtool\nobjtool:\n\techo '#warning old' | gcc -Werror $(HOSTCFLAGS) -E - >/dev/null\n"
+        )
+        makefile.write("ifneq ($(WERROR),0)\n\tfalse\nendif\n")
+    old = replace(make, source=tree)
+    configure(read_recipe("source:x,config=tinyconfig")[1], old)
+    old.run("bzImage")
+    assert (make.build / "vmlinux").exists()
+
+
 def test_a_board_that_the_tree_does_not_have_is_told_with_makes_words(make: Make) -> None:
     with pytest.raises(Unbuildable, match="No rule to make target 'sandpoint_defconfig'"):
         configure(read_recipe("source:x,config=sandpoint_defconfig")[1], make)

@@ -23,6 +23,9 @@ FIXED = {
     "KBUILD_BUILD_HOST": "kduel",
 }
 """Settings with which equal sources give equal kernels."""
+HOST_TOOLS = ("WERROR=0", "HOSTCFLAGS=-O2 -Wno-error")
+"""For the programs that a build itself runs, objtool and its library: those of old trees take a newer compiler's warnings for
+errors. Before 4.18 the second replaces the tree's own flags, which optimise, too."""
 KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 """Variables of the user's environment that a build sees: ARCH, KCFLAGS, MAKEFLAGS and the like would change the kernel."""
 PATIENCE = 20.0
@@ -74,6 +77,7 @@ class Make(Struct, frozen=True, kw_only=True):
             cross = self.target.cross
             # Also where it is empty: vendors write their own cross compiler into a tree's Makefile.
             command += [f"ARCH={self.target.arch}", f"CROSS_COMPILE={cross}"]
+            command += HOST_TOOLS
         if self.ccache:
             command += [f"CC=ccache {cross}gcc", "HOSTCC=ccache gcc"]
         return [*command, *words]
