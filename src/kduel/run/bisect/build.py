@@ -119,7 +119,7 @@ class Builder(Struct, frozen=True, kw_only=True):
 
     def built_commit(self) -> str:
         """The commit of which everything in the build directory is; empty where that is not known."""
-        return text_of(self.build / BUILT)
+        return text_of(self.build / BUILT).strip()
 
     def note_commit(self, commit: str) -> None:
         """Keep that what was just made is of this commit, for `built`."""
