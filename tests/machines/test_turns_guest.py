@@ -18,7 +18,6 @@ from kduel.core.progress import Progress
 from kduel.machines.icount import IcountMachine
 from kduel.machines.qemu import Peer, QemuMachine
 from kduel.run.prepare import choose_turns
-from kduel.store.collect import PreparedSteps
 from kduel.store.documents import read_turns
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
@@ -153,5 +152,4 @@ def test_the_exact_machine_takes_no_turns_by_default():
     """Guests of one block, held within a step, would be timed in place of counted."""
     machine = object.__new__(IcountMachine)
     study = assemble(parse_study(COUNTED, "test"), COUNTED, "test")
-    prepared = PreparedSteps(study.steps, study.blocks)
-    assert choose_turns(study, machine, prepared, 2, Progress()) == "off"
+    assert choose_turns(study, machine, 2, Progress()) == "off"

@@ -48,7 +48,7 @@ class Made:
 class Kind:
     """A machine kind that counts how often it is asked for a kernel."""
 
-    name, counts = "letters", False
+    name, counts, exact = "letters", False, True
 
     def __init__(self) -> None:
         self.asked: list[str] = []

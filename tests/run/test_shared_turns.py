@@ -17,8 +17,9 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
-from kduel.machines.icount import IcountMachine
+from kduel.machines import machine_kind
 from kduel.machines.qemu import QemuMachine
+from kduel.run.check import check_turns
 from kduel.run.prepare import choose_turns
 from kduel.run.script import TrialSetup, boot_script, in_order_of_turns, split_boot, split_host_record
 from kduel.schedulers.check import check_gates
@@ -188,26 +189,27 @@ def test_a_scheduler_that_is_started_for_each_step_is_the_same_within_a_step(tmp
 @pytest.mark.parametrize(
     ("turns", "machine", "reason"),
     [
-        ("0", IcountMachine, "counts exactly"),
-        ("50", QemuMachine, "take whole slices in turn"),
+        ("0", "icount", "counts exactly"),
+        ("50", "qemu", "take whole slices in turn"),
     ],
 )
 def test_turns_that_a_shared_boot_cannot_take_are_refused(turns, machine, reason, tmp_path: Path) -> None:
-    shared = Shared(tmp_path, turns)
+    shared, kind = Shared(tmp_path, turns), machine_kind(machine)
     with pytest.raises(InputError, match=reason):
-        choose_turns(shared.study, object.__new__(machine), shared.prepared, 3, Progress())
+        check_turns(shared.study, kind, kind.read_settings({}), shared.prepared)
 
 
 def test_contenders_that_need_several_boots_share_none(tmp_path: Path) -> None:
     shared = Shared(tmp_path)
     first, *others = shared.study.contenders
     study = structs.replace(shared.study, contenders=[structs.replace(first, cmdline="quiet"), *others])
+    kind = machine_kind("qemu")
     with pytest.raises(InputError, match="several boots"):
-        choose_turns(study, object.__new__(QemuMachine), shared.prepared, 3, Progress())
+        check_turns(study, kind, kind.read_settings({}), shared.prepared)
 
 
 def test_a_shared_boot_takes_turns_where_the_study_asks_for_them(tmp_path: Path) -> None:
     machine = object.__new__(QemuMachine)
     for turns, chosen in (("0", 0), ('"off"', "off")):
         shared = Shared(tmp_path, turns)
-        assert choose_turns(shared.study, machine, shared.prepared, 3, Progress()) == chosen
+        assert choose_turns(shared.study, machine, 3, Progress()) == chosen

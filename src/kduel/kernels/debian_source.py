@@ -40,6 +40,7 @@ class DebianSource(FromSource):
         Archive(cache, progress).index()
 
     def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
+        super().check_kept(spec, cache=cache, offline=offline)
         place = read_recipe(spec)[0].removeprefix(self.prefix)
         if offline:
             self._find_unpacked(place, cache)

@@ -98,6 +98,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return Void(self.void, self.message) if self.void else None
 
 
+ONE_BY_ONE = "it carries out one boot after the other"
+"""Why most machines take no turns."""
+
+
 class Machine(ABC):
     """A machine made ready for some arms. Used from one thread unless `parallel` is above 1."""
 
@@ -130,7 +134,7 @@ class Machine(ABC):
 
     def why_no_turns(self, turns: int) -> str:
         """Reason why the trials of a block cannot be alive at once and take turns of so many milliseconds; empty where they can."""
-        return "it carries out one boot after the other"
+        return ONE_BY_ONE
 
     def why_no_room(self, guests: int) -> str:
         """Reason why the host has no room for so many trials at once at present; empty where it has."""
@@ -177,6 +181,11 @@ class MachineKind(ABC, Generic[S]):
     """True if the guest's clock counts instructions, so that a benchmark may count by it."""
     timed_on_host: ClassVar[bool] = True
     """True if time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
+
+    no_turns: ClassVar[str] = ""
+    """Reason why on no machine of this kind trials take turns; empty where each machine says (`Machine.why_no_turns`)."""
+    records_host: ClassVar[bool] = True
+    """False if no machine of this kind records the load of its host."""
 
     of_contenders: ClassVar[tuple[str, ...]] = ()
     """The settings of which a contender may have its own; they can be factors."""
@@ -246,8 +255,8 @@ class MachineKind(ABC, Generic[S]):
         """Raise what `prepare` does for a contender with the kernel `spec`, as far as that is seen at once; not called for a
         fleet."""
 
-    def check_commands(self, settings: S, commands: Sequence[tuple[str, str, str]]) -> None:
-        """Raises HostError where the machine is seen at once to lack one of `Needs.commands`; not called for a fleet."""
+    def check_needs(self, settings: S, needs: Needs) -> None:
+        """Raises InputError and HostError where the machine is seen at once to lack what benchmarks need; not called for a fleet."""
 
     def check_architecture(self, settings: S, spec: str, architecture: str) -> None:
         """Raises InputError for a kernel that a machine with these settings cannot boot."""

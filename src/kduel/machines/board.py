@@ -24,7 +24,7 @@ from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike, kernel_contents
-from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Seconds
+from kduel.machines import ONE_BY_ONE, Arm, Machine, MachineKind, MachineSettings, Means, Needs, Seconds
 from kduel.machines.boards import ROOT_FILE, Board, EmulatorSettings, board, known_boards
 from kduel.machines.boards.described import DescribedBoard
 from kduel.machines.guests.judged import QemuSettings
@@ -143,6 +143,8 @@ class Boards(MachineKind[BoardSettings]):
     """Embedded boards."""
 
     name: ClassVar[str] = "board"
+    no_turns: ClassVar[str] = ONE_BY_ONE
+    records_host: ClassVar[bool] = False
     summary: ClassVar[str] = "board:NAME: an embedded board, with our own programs alone: " + ", ".join(
         known_boards()
     )
@@ -174,13 +176,23 @@ class Boards(MachineKind[BoardSettings]):
                 "Debian's kernels of other architectures are named like debian:6.1-arm64, debian:6.12-riscv64.",
             )
 
+    def check_needs(self, settings: BoardSettings, needs: Needs) -> None:
+        """Nothing of a distribution."""
+        wanted = [*needs.packages, *(["a scratch disk"] if needs.scratch else [])]
+        if wanted:
+            raise InputError(
+                f"the study's benchmarks need {', '.join(wanted)}, and a board has nothing of a distribution",
+                "Use those that are our own programs: kbench, lmbench, memory, boot-timeline, wakeup, load.",
+            )
+
     def prepare(self, settings: BoardSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
         cache = means["cache"]
         described = at_place(board(settings.place), settings.lab_place)
         for arm in arms:
             self.check_architecture(settings, arm.kernel.spec, arm.kernel.architecture)
-        check(settings.place, described, arms, needs)
+        self.check_needs(settings, needs)
+        check_root(settings.place, described, arms)
         inner = QemuSettings(
             cpus=settings.cpus or described.cpus, memory=settings.memory or described.memory, accel="tcg",
             clocksource=described.clocksource, cmdline=settings.cmdline, boot_deadline=settings.boot_deadline,
@@ -222,8 +234,8 @@ def at_place(described: Board, place: str) -> Board:
     return structs.replace(described, labgrid=own)
 
 
-def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> None:
-    """Raises InputError for a kernel that cannot mount the root, or benchmarks that a board cannot run."""
+def check_root(place: str, described: Board, arms: Sequence[Arm]) -> None:
+    """Raises InputError for a kernel that cannot mount the root."""
     for arm in arms:
         option = BUILT_IN.get(described.root)
         if option and arm.kernel.config and f"\n{option}=y\n" not in arm.kernel.config.read_text():
@@ -233,12 +245,6 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
                 f"Build one that is: debian-source:6.1,config=tinyconfig+guest+{option.removeprefix('CONFIG_')}=y+...; "
                 "docs/boards.md has a complete one.",
             )
-    wanted = [*needs.packages, *(["a scratch disk"] if needs.scratch else [])]
-    if wanted:
-        raise InputError(
-            f"the study's benchmarks need {', '.join(wanted)}, and a board has nothing of a distribution",
-            "Use those that are our own programs: kbench, lmbench, memory, boot-timeline, wakeup, load.",
-        )
 
 
 def plain_images(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:

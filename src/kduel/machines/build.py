@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.core.supervised_process import supervised_process
@@ -29,7 +30,7 @@ from kduel.kernels.compile.from_source import CompilePlan, FromSource
 from kduel.kernels.compile.make import Make, Unbuildable, clean_environment, tail, wants_modules
 from kduel.kernels.compile.recipe import configure
 from kduel.kernels.sizes import objects
-from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Trial
+from kduel.machines import ONE_BY_ONE, Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Trial
 from kduel.machines.host.processors import host_cpu
 
 KEPT = "kernel"
@@ -180,6 +181,8 @@ class Build(MachineKind[BuildSettings]):
     """Builds on this host."""
 
     name: ClassVar[str] = "build"
+    no_turns: ClassVar[str] = ONE_BY_ONE
+    records_host: ClassVar[bool] = False
     summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
 
     def check_kernel(self, spec: str, modules: str = "") -> str:
@@ -195,20 +198,44 @@ class Build(MachineKind[BuildSettings]):
             image=plan.source.tree / "Makefile", sha256=plan.key, provenance=plan.facts,
         )  # fmt: skip
 
+    def check_host(self, settings: BuildSettings) -> None:
+        """The directory, where one is named, and nproc."""
+        if settings.directory and not Path(settings.directory).expanduser().is_dir():
+            raise InputError(
+                f"machine build: there is no directory {settings.directory}", "Make it, or leave it out."
+            )
+        if shutil.which("nproc") is None:
+            raise InputError("nproc is not installed", "Install coreutils.")
+
+    def check_contender(self, settings: BuildSettings, contender: Contender, spec: str) -> None:
+        """It sets nothing that takes a boot."""
+        if contender.cmdline or contender.sysctl or contender.scheduler or contender.policy:
+            raise InputError(
+                f"{contender.name} sets a command line, sysctls, a scheduler or a policy, and the machine build boots nothing",
+                "Leave them out.",
+            )
+
+    def check_needs(self, settings: BuildSettings, needs: Needs) -> None:
+        """Nothing of a running kernel."""
+        if needs.packages or needs.programs or needs.scratch:
+            raise InputError(
+                "the machine build boots nothing: of the study's benchmarks some need a running kernel",
+                "Use kernel-build and kernel-size on this machine, and another study for benchmarks that run on the kernels.",
+            )
+
     def prepare(self, settings: BuildSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         cache = means["cache"]
-        check(arms, needs)
+        self.check_host(settings)
+        self.check_needs(settings, needs)
+        for arm in arms:
+            self.check_contender(settings, arm.contender, arm.kernel.spec)
         directory = Path(settings.directory).expanduser() if settings.directory else cache.root
-        if not directory.is_dir():
-            raise InputError(f"machine build: there is no directory {directory}", "Make it, or leave it out.")
         plans = {}
         for arm in arms:
             # Sources are in the cache by now.
             exact = arm.kernel.provenance["exact"]
             with as_cache_error(cache.root):
                 plans[arm.kernel.sha256] = plan_of(exact, modules="", **means)
-        if shutil.which("nproc") is None:
-            raise InputError("nproc is not installed", "Install coreutils.")
         return BuildMachine(plans, directory, means["progress"])
 
 
@@ -233,22 +260,6 @@ def source_of(spec: str, modules: str = "") -> FromSource:
         f"the machine build builds kernels, and {spec} is not given as source",
         "Give debian-source:6.1, source:FILE.tar.xz or git:DIR#REF, with ,arch= and ,config=; see docs/embedded.md.",
     )
-
-
-def check(arms: Sequence[Arm], needs: Needs) -> None:
-    """Raises InputError for what makes no sense where nothing boots."""
-    if needs.packages or needs.programs or needs.scratch:
-        raise InputError(
-            "the machine build boots nothing: of the study's benchmarks some need a running kernel",
-            "Use kernel-build and kernel-size on this machine, and another study for benchmarks that run on the kernels.",
-        )
-    for arm in arms:
-        contender = arm.contender
-        if contender.cmdline or contender.sysctl or contender.scheduler or contender.policy:
-            raise InputError(
-                f"{contender.name} sets a command line, sysctls, a scheduler or a policy, and the machine build boots nothing",
-                "Leave them out.",
-            )
 
 
 PLUGIN = Build()

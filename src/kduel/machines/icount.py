@@ -167,7 +167,7 @@ class IcountMachine(QemuMachine):
 
     def why_no_turns(self, turns: int) -> str:
         """Counts do not depend on what the host does meanwhile."""
-        return "its counts do not depend on the host, and each trial is a boot of its own"
+        return Icount.no_turns
 
     def pin_of(self, arm: Arm) -> list[int]:
         """None: no count depends on the host."""
@@ -349,6 +349,7 @@ class Icount(MachineKind[IcountSettings]):
 
     name: ClassVar[str] = "icount"
     exact: ClassVar[bool] = True
+    no_turns: ClassVar[str] = "its counts do not depend on the host, and each trial is a boot of its own"
     timed_on_host: ClassVar[bool] = False
     architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
     of_contenders: ClassVar[tuple[str, ...]] = ("cpus", "topology")
@@ -390,7 +391,8 @@ class Icount(MachineKind[IcountSettings]):
         return found
 
     def check_host(self, settings: IcountSettings) -> None:
-        """The priority that the environment asks for."""
+        """QEMU, and the priority that the environment asks for."""
+        qemu_version()
         priority.is_wanted()
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:

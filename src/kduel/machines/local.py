@@ -12,12 +12,11 @@ from msgspec import Struct
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender
 from kduel.core.untrusted import NOT_JSON
-from kduel.guest.conditions import check as check_bands
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
+from kduel.machines import Arm, Machine, Means, Needs, Outcome, Trial
 from kduel.machines.remote.connection import ConnectionLost, LocalConnection, TrialRefused
 from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
 from kduel.machines.remote.provision import Loan, boot_entries
-from kduel.machines.remote.real import RealMachine, check_commands, read_programs, survey
+from kduel.machines.remote.real import RealKind, RealMachine, check_commands, read_programs, survey
 from kduel.machines.remote.settings import RealSettings
 from kduel.machines.remote.ssh_trial import Journey, default_cmdline, look
 
@@ -124,18 +123,13 @@ class LocalMachine(RealMachine):
             super().close()
 
 
-class Local(MachineKind[LocalSettings]):
+class Local(RealKind[LocalSettings]):
     """Prepared by looking around."""
 
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = (
         "this very machine, as root: schedulers and sysctls without a reboot (unit load), kernels with a resume unit"
     )
-    installed_kernels: ClassVar[bool] = True
-
-    def why_no_peer(self, settings: LocalSettings) -> str:
-        """It is declared."""
-        return settings.peer.lacks
 
     def stays(self, settings: dict[str, Any]) -> bool:
         return bool(settings.get("boot", "no") == "no")
@@ -168,11 +162,10 @@ class Local(MachineKind[LocalSettings]):
                 'Reboot between contenders: boot = "grub-reboot" in [machine].',
             )
 
-    def check_commands(self, settings: LocalSettings, commands: Sequence[tuple[str, str, str]]) -> None:
-        check_commands(LocalConnection(), commands)
+    def check_needs(self, settings: LocalSettings, needs: Needs) -> None:
+        check_commands(LocalConnection(), needs.commands)
 
     def prepare(self, settings: LocalSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
-        check_bands(settings.conditions)
         connection = LocalConnection()
         try:
             now = look(connection)

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, TypeVar, Unpack
 from msgspec import Struct, structs
 
 from kduel.core.cache import Cache
-from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.guest import confine, envelope, initramfs, link, priority, probe, scratch
 from kduel.guest.busybox import busybox
@@ -334,7 +333,8 @@ class Qemu(MachineKind[QemuSettings]):
         return settings
 
     def check_host(self, settings: QemuSettings) -> None:
-        """KVM, where it is requested, and the memory."""
+        """QEMU; KVM, where it is requested; and the memory."""
+        qemu_version()
         priority.is_wanted()
         probe.check_accelerator(settings.accel)
         check_memory_of_host(settings.memory)
@@ -392,11 +392,6 @@ class Qemu(MachineKind[QemuSettings]):
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache, arms)
-        if peer and any(one.cpus != settings.cpus for one in machine.each):
-            raise InputError(
-                "a step needs a peer, and contenders have numbers of CPUs of their own",
-                "Leave the step or the factor out: the host's CPUs are shared out to both guests once.",
-            )
         if peer:
             machine.join(
                 Peer(QemuMachine(settings_of_peer(settings), accelerator, root, bases, images, None, cache), peer)

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
 
 from kduel.core.errors import HostError, InputError
-from kduel.guest.conditions import check as check_bands
-from kduel.kernels import InstalledKernel
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs
+from kduel.core.experiment import Contender
+from kduel.machines import Arm, Machine, Means, Needs
 from kduel.machines.remote.connection import ConnectionLost, TrialRefused
 from kduel.machines.remote.provision import Loan
-from kduel.machines.remote.real import RealMachine, read_programs, survey
+from kduel.machines.remote.real import RealKind, RealMachine, read_programs, survey
 from kduel.machines.remote.ssh_trial import Observation, look
 from kduel.machines.slurm.cluster import need_programs, nodes, slurm
 from kduel.machines.slurm.reboots import DOCUMENTED, check_settings, cluster_settings
@@ -31,19 +30,14 @@ class NodeMachine(RealMachine):
     way = NodeJourney
 
 
-class SlurmNode(MachineKind[NodeSettings]):
+class SlurmNode(RealKind[NodeSettings]):
     """Prepared by asking Slurm, and by a job on the node that looks around."""
 
     name: ClassVar[str] = "slurm-node"
     summary: ClassVar[str] = (
         "a node of a Slurm cluster, rebooted by Slurm into the kernel that a node feature stands for"
     )
-    installed_kernels: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
-
-    def why_no_peer(self, settings: NodeSettings) -> str:
-        """It is declared."""
-        return settings.peer.lacks
 
     def check_host(self, settings: NodeSettings) -> None:
         """The name of the node: a fleet gives its own."""
@@ -53,11 +47,35 @@ class SlurmNode(MachineKind[NodeSettings]):
                 'Give [machine] node = "NAME", or several nodes with --fleet slurm:nodelist=NAMES.',
             )
 
+    def read_all_settings(self, table: dict[str, Any], contenders: Sequence[Contender]) -> list[NodeSettings]:
+        """The settings as for all machines; features are those of contenders."""
+        found, names = super().read_all_settings(table, contenders), [contender.name for contender in contenders]
+        for name in self.read_settings(table).features:
+            if name not in names:
+                raise InputError(
+                    f"[machine.features] names {name!r}, and there is no such contender",
+                    f"The contenders are: {', '.join(names)}.",
+                )
+        return found
+
+    def check_contender(self, settings: NodeSettings, contender: Contender, spec: str) -> None:
+        """It must be a kernel that is installed there, with a node feature."""
+        if not spec.startswith("installed:"):
+            raise InputError(
+                f"{contender.name}: Slurm boots kernels that are installed on its nodes; {spec!r} is none",
+                'Install it there, make it a node feature, and write kernel = "installed:RELEASE".',
+            )
+        if contender.cmdline and contender.name not in settings.features:
+            raise InputError(
+                f"{contender.name} has words on its command line, and KDuel writes no boot entry on a node of Slurm",
+                f'Make a node feature for it, and write [machine.features] "{contender.name}" = "FEATURE".',
+            )
+
     def prepare(self, settings: NodeSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
         self.check_host(settings)
-        check_bands(settings.conditions)
-        check_arms(settings, arms)
+        for arm in arms:
+            self.check_contender(settings, arm.contender, arm.kernel.spec)
         need_programs()
         known = cluster_settings()
         for note in check_settings(known, settings.boot_deadline):
@@ -78,27 +96,6 @@ class SlurmNode(MachineKind[NodeSettings]):
 def feature_of(settings: NodeSettings, arm: Arm) -> str:
     """The feature that stands for a contender."""
     return settings.feature(arm.contender.name, arm.kernel.release)
-
-
-def check_arms(settings: NodeSettings, arms: Sequence[Arm]) -> None:
-    """Raises InputError for contenders that Slurm cannot boot, and for features of contenders that there are not."""
-    names = [arm.contender.name for arm in arms]
-    if unknown := [name for name in settings.features if name not in names]:
-        raise InputError(
-            f"[machine.features] names {unknown[0]!r}, and there is no such contender",
-            f"The contenders are: {', '.join(names)}.",
-        )
-    for arm in arms:
-        if not isinstance(arm.kernel, InstalledKernel):
-            raise InputError(
-                f"{arm.contender.name}: Slurm boots kernels that are installed on its nodes; {arm.kernel.spec!r} is none",
-                'Install it there, make it a node feature, and write kernel = "installed:RELEASE".',
-            )
-        if arm.contender.cmdline and arm.contender.name not in settings.features:
-            raise InputError(
-                f"{arm.contender.name} has words on its command line, and KDuel writes no boot entry on a node of Slurm",
-                f'Make a node feature for it, and write [machine.features] "{arm.contender.name}" = "FEATURE".',
-            )
 
 
 def check_node(settings: NodeSettings, arms: Sequence[Arm]) -> None:

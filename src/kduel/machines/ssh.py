@@ -4,34 +4,38 @@ from collections.abc import Sequence
 from typing import ClassVar, Unpack
 
 from kduel.core.errors import HostError, InputError
-from kduel.guest.conditions import check as check_bands
+from kduel.core.experiment import Contender
 from kduel.kernels import InstalledKernel
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs
+from kduel.machines import Arm, Machine, Means, Needs
 from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
 from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
-from kduel.machines.remote.real import RealMachine, read_programs, survey
+from kduel.machines.remote.real import RealKind, RealMachine, read_programs, survey
 from kduel.machines.remote.settings import SshSettings
 from kduel.machines.remote.ssh_trial import Observation, default_cmdline, look
 
 
-class Ssh(MachineKind[SshSettings]):
+class Ssh(RealKind[SshSettings]):
     """Prepared by looking: what is there, whether one may reboot it, which kernels it has."""
 
     name: ClassVar[str] = "ssh"
     summary: ClassVar[str] = (
         "a real machine reached by SSH, rebooted into its own kernels or copied ones (grub-reboot, bootctl or kexec)"
     )
-    installed_kernels: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
 
-    def why_no_peer(self, settings: SshSettings) -> str:
-        """It is declared."""
-        return settings.peer.lacks
+    def check_contender(self, settings: SshSettings, contender: Contender, spec: str) -> None:
+        """It must be installed there, where kernels are not copied."""
+        if settings.boot == "bootctl" and not spec.startswith("installed:"):
+            raise InputError(
+                f"{contender.name}: with bootctl kernels must be installed there; {spec!r} would be copied",
+                'Install it there, then write kernel = "installed:RELEASE"; or use boot = "kexec".',
+            )
 
     def prepare(self, settings: SshSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
-        check_arms(settings, arms)
-        check_bands(settings.conditions)
+        for arm in arms:
+            self.check_contender(settings, arm.contender, arm.kernel.spec)
+        check_releases(arms)
         with progress.task(f"looking at {settings.place}"):
             connection, now = connect(settings)
             facts = survey(connection, settings, arms, boot=settings.boot, commands=needs.commands)
@@ -50,17 +54,12 @@ class Ssh(MachineKind[SshSettings]):
         return RealMachine(settings, connection, entries, facts, programs, loan)
 
 
-def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
-    """Raises InputError for contenders that this machine cannot be."""
+def check_releases(arms: Sequence[Arm]) -> None:
+    """Raises InputError for kernels that one machine cannot have both."""
     images: dict[str, str] = {}
     for arm in arms:
         if isinstance(arm.kernel, InstalledKernel):
             continue
-        if settings.boot == "bootctl":
-            raise InputError(
-                f"{arm.contender.name}: with bootctl kernels must be installed there; {arm.kernel.spec!r} would be copied",
-                'Install it there, then write kernel = "installed:RELEASE"; or use boot = "kexec".',
-            )
         if images.setdefault(arm.kernel.release, arm.kernel.sha256) != arm.kernel.sha256:
             raise InputError(
                 f"two different kernels call themselves {arm.kernel.release}: one machine cannot have both",

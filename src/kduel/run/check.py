@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kduel import schedulers
+from kduel.benchmarks.support import load
 from kduel.benchmarks.support.commands import commands_of
 from kduel.core.errors import InputError
 from kduel.core.text import plural
 from kduel.guest.size import mebibytes
 from kduel.kernels import find_source
+from kduel.machines import Needs
+from kduel.study.plan import make_plan
 
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
@@ -35,9 +39,8 @@ def check_at_once(
     check_unit(study, not kind.stays(study.machine_settings))
     for each in kind.read_all_settings(study.machine_settings, study.contenders):
         kind.check_host(each)
-    kind.check_commands(
-        settings, commands_of(zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True))
-    )
+    kind.check_needs(settings, needs_of(prepared))
+    steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is None or not known.unbuilt:
@@ -45,7 +48,8 @@ def check_at_once(
             kind.check_contender(settings, contender, spec)
             if architecture := kind.check_kernel(spec, contender.modules):
                 kind.check_architecture(settings, spec, architecture)
-        schedulers.check_at_once(contender, cache_root)
+        cpus = getattr(kind.read_settings(study.machine_settings | contender.machine), "cpus", None) or None
+        schedulers.check_at_once(contender, cache_root, steps, cpus=cpus)
 
 
 def unchecked_kernels(
@@ -71,6 +75,39 @@ def unchecked_kernels(
         if not source.check_kept(spec, cache=cache, offline=offline):
             unknown.append(spec)
     return list(dict.fromkeys(unknown))
+
+
+def needs_of(prepared: PreparedSteps) -> Needs:
+    """Needs of the benchmarks on a machine."""
+    benchmarks = prepared.benchmarks
+    steps = list(zip(benchmarks, prepared.parameters, strict=True))
+    loads = {load.of_step(step, given) for step, given in zip(prepared.steps, prepared.parameters, strict=True)} - {
+        "",
+        "idle",
+    }
+    return Needs(
+        packages=tuple(
+            sorted(
+                {package for each, given in steps for package in each.packages_for(given)}
+                | set(load.PACKAGES if loads else ())
+            )
+        ),
+        commands=commands_of(zip(prepared.steps, benchmarks, prepared.parameters, strict=True)),
+        programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
+        files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
+        trial_files=tuple(sorted({file for each in benchmarks for file in each.trial_files})),
+        peer=any(each.needs_peer(given) for each, given in steps),
+        scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
+        modules=tuple(
+            sorted(
+                {
+                    module
+                    for each, given in steps
+                    for module in (*each.modules_for(given), *each.loaded_modules(given))
+                }
+            )
+        ),
+    )
 
 
 def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
@@ -110,15 +147,68 @@ def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps)
         )
 
 
-def check_peer(kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -> None:
-    """Raises InputError where a step needs a peer, and the machine has none."""
+def check_peer(kind: MachineKind[Any], settings: Sequence[Any], prepared: PreparedSteps) -> None:
+    """Raises InputError where a step needs a peer, and the machine has none with its own `settings`, or those of a contender."""
     steps = zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True)
     linked = [step.label for step, chosen, given in steps if chosen.needs_peer(given)]
-    if linked and (reason := kind.why_no_peer(settings)):
+    if linked and (reason := next(filter(None, map(kind.why_no_peer, settings)), "")):
         raise InputError(
             f"{linked[0]} needs a peer, a second machine over a network; {reason}",
             "The machine qemu boots it: give both guests together no more CPUs than this host has. A real machine takes "
             "[machine.peer]. Or leave the step out.",
+        )
+    if linked and len({getattr(each, "cpus", 0) for each in settings}) > 1:
+        raise InputError(
+            "a step needs a peer, and contenders have numbers of CPUs of their own",
+            "Leave the step or the factor out: the host's CPUs are shared out to both guests once.",
+        )
+
+
+def check_turns(study: Study, kind: MachineKind[Any], settings: Any, prepared: PreparedSteps) -> None:
+    """Raises InputError where the study asks for turns, and no machine with these settings can take them."""
+    if study.blocks.turns in (None, "off"):
+        return
+    steps = list(zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True))
+    linked = any(chosen.needs_peer(given) for _, chosen, given in steps)
+    if study.blocks.unit != "load":
+        if reason := kind.no_turns or "its guests have peers, which would run on" * linked:
+            raise refused_turns(study, reason)
+        return
+    if study.blocks.turns != 0 or any(step.turns for step in study.steps):
+        raise InputError(
+            'contenders that share a boot (unit = "load") take whole slices in turn: nothing stops one inside a slice',
+            "Write turns = 0 in [blocks] and no turns in [[benchmark]], or give --turns off.",
+        )
+    serving = next((step.label for step, chosen, given in steps if chosen.service(given)), None)
+    boots = {trial.boot for trial in make_plan(study, 0) if trial.block == 1}
+    reasons = {
+        f"the machine {study.machine} counts exactly": kind.exact,
+        f"the machine {study.machine} has a peer": linked
+        or (kind.installed_kernels and not kind.why_no_peer(settings)),
+        f"{serving} has a server, which would work in the others' turns": serving is not None,
+        "they need several boots, as they differ in kernel, modules, command line or machine": len(boots) > 1,
+    }
+    if shared := next((why for why, holds in reasons.items() if holds), None):
+        raise InputError(
+            f"contenders that share a boot cannot take turns: {shared}",
+            'Write turns = "off" in [blocks], or give --turns off.',
+        )
+
+
+def refused_turns(study: Study, reason: str) -> InputError:
+    """The error where a study asks for turns that its machine cannot take."""
+    return InputError(
+        f"the machine {study.machine} cannot take turns: {reason}",
+        'Write turns = "off" in [blocks], or give --turns off.',
+    )
+
+
+def check_load_of_host(study: Study, recorded: bool) -> None:
+    """Raises InputError where the study has a rule for the load of the host, and that is not recorded."""
+    if not recorded and (study.host.max_wait is not None or study.host.covariate):
+        raise InputError(
+            f"the machine {study.machine} does not record the load of its host, so [host] cannot be applied",
+            "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
         )
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from msgspec import Struct, structs
 
 from kduel.benchmarks import Benchmark
-from kduel.benchmarks.support import load
-from kduel.benchmarks.support.commands import commands_of
 from kduel.core.cache import Cache
 from kduel.core.editions import EDITION
 from kduel.core.errors import InputError, NotMeasuredError
@@ -28,10 +26,14 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
 from kduel.run.check import (
     check_counted,
     check_kind,
+    check_load_of_host,
     check_peer,
     check_room,
+    check_turns,
     check_unit,
     name_exactly,
+    needs_of,
+    refused_turns,
     unchecked_kernels,
 )
 from kduel.run.script import TrialSetup
@@ -111,8 +113,10 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     prepared = PreparedSteps(study.steps, study.blocks)
     check_kind(kind, prepared)
     check_counted(study, kind, prepared)
+    check_turns(study, kind, settings, prepared)
+    check_load_of_host(study, kind.exact or kind.records_host)
+    check_peer(kind, [settings, *own], prepared)
     for each in own:
-        check_peer(kind, each, prepared)
         check_room(each, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
@@ -167,36 +171,7 @@ def get_kernels(
 
 def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
     """Needs of the benchmarks and schedulers on a machine."""
-    benchmarks = chosen.prepared.benchmarks
-    steps = list(zip(benchmarks, chosen.prepared.parameters, strict=True))
-    loads = {
-        load.of_step(step, given)
-        for step, given in zip(chosen.prepared.steps, chosen.prepared.parameters, strict=True)
-    } - {"", "idle"}
-    needs = Needs(
-        packages=tuple(
-            sorted(
-                {package for each, given in steps for package in each.packages_for(given)}
-                | set(load.PACKAGES if loads else ())
-            )
-        ),
-        commands=commands_of(zip(chosen.prepared.steps, benchmarks, chosen.prepared.parameters, strict=True)),
-        programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
-        files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
-        trial_files=tuple(sorted({file for each in benchmarks for file in each.trial_files})),
-        peer=any(each.needs_peer(given) for each, given in steps),
-        scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
-        modules=tuple(
-            sorted(
-                {
-                    module
-                    for each, given in steps
-                    for module in (*each.modules_for(given), *each.loaded_modules(given))
-                }
-            )
-        ),
-    )
-    return dress.add_needs(needs)
+    return dress.add_needs(needs_of(chosen.prepared))
 
 
 def prepare_early(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False) -> None:
@@ -213,7 +188,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     check_unit(study, machine.reboots)
-    blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, prepared, len(arms), progress))
+    blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, len(arms), progress))
     study = structs.replace(study, blocks=structs.replace(blocks, reduce=blocks.reducer))
     if chosen.kind.exact and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
@@ -228,12 +203,17 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
 
 
-def choose_turns(study: Study, machine: Machine, prepared: PreparedSteps, guests: int, progress: Progress) -> Turns:
+def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress) -> Turns:
     """The turns of a run's guests: those of the study, or DEFAULT_MS where the machine can take them, as far as the host has room
     for all guests of a block. Raises InputError where the study asks for turns that the machine cannot take."""
     wanted = study.blocks.turns
     if study.blocks.unit == "load":
-        return choose_shared_turns(study, machine, prepared, progress)
+        if wanted in (None, "off"):
+            return "off"
+        progress.info(
+            "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
+        )
+        return 0
     length = DEFAULT_MS if wanted is None else wanted
     if length == "off" or (wanted is None and guests < 2):
         return "off"
@@ -241,46 +221,13 @@ def choose_turns(study: Study, machine: Machine, prepared: PreparedSteps, guests
     if reason and wanted is None:
         return "off"
     if reason:
-        raise InputError(
-            f"the machine {study.machine} cannot take turns: {reason}",
-            'Write turns = "off" in [blocks], or give --turns off.',
-        )
+        raise refused_turns(study, reason)
     if reason := machine.why_no_room(guests):
         progress.warn(f"No turns, one boot after the other: {reason}.")
         return "off"
     how = f"turns of {length} ms" if length else "turns of whole slices"
     progress.info(f"The {guests} contenders of a block are alive at once and take {how}: one runs at any moment.")
     return length
-
-
-def choose_shared_turns(study: Study, machine: Machine, prepared: PreparedSteps, progress: Progress) -> Turns:
-    """The turns of contenders that share a boot: whole slices in turn, where the study asks for that. Raises InputError where that
-    is not possible."""
-    if study.blocks.turns in (None, "off"):
-        return "off"
-    if study.blocks.turns != 0 or any(step.turns for step in study.steps):
-        raise InputError(
-            'contenders that share a boot (unit = "load") take whole slices in turn: nothing stops one inside a slice',
-            "Write turns = 0 in [blocks] and no turns in [[benchmark]], or give --turns off.",
-        )
-    steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
-    serving = next((step.label for step, chosen, given in steps if chosen.service(given)), None)
-    boots = {trial.boot for trial in make_plan(study, 0) if trial.block == 1}
-    reasons = {
-        f"the machine {study.machine} counts exactly": machine.exact,
-        f"the machine {study.machine} has a peer": bool(machine.link),
-        f"{serving} has a server, which would work in the others' turns": serving is not None,
-        "they need several boots, as they differ in kernel, modules, command line or machine": len(boots) > 1,
-    }
-    if reason := next((reason for reason, holds in reasons.items() if holds), None):
-        raise InputError(
-            f"contenders that share a boot cannot take turns: {reason}",
-            'Write turns = "off" in [blocks], or give --turns off.',
-        )
-    progress.info(
-        "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
-    )
-    return 0
 
 
 def has_timings(prepared: PreparedSteps) -> bool:
@@ -363,11 +310,7 @@ def disturbance_rule(study: Study, machine: Machine) -> Disturbance | None:
     """Rule for `host-disturbed` trials: the study's own, else the machine's default; None where nothing does."""
     if machine.exact:
         return None
-    if machine.max_wait_pct is None and (study.host.max_wait is not None or study.host.covariate):
-        raise InputError(
-            f"the machine {study.machine} does not record the load of its host, so [host] cannot be applied",
-            "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
-        )
+    check_load_of_host(study, machine.max_wait_pct is not None)
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or allowed >= 100:
         return None

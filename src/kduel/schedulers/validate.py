@@ -31,7 +31,7 @@ def validate(
     for one, _ in steps:
         for option in one.kernel_options:
             options.require(option, contender, f"{option}, which the benchmark {one.name} needs")
-    check_written(contender)
+    check_written(contender, steps, cpus=cpus)
     if "kernel.sched_autogroup_enabled" in contender.sysctl:
         options.require("SCHED_AUTOGROUP", contender, "autogroup")
     mode = preempt_mode(contender.cmdline)
@@ -39,13 +39,25 @@ def validate(
         check_preempt(mode, contender, options)
     if contender.scheduler:
         check_ext(contender, options)
-    if contender.policy:
-        check_policy(parse_policy(contender.policy), contender, options, steps, cpus)
+    if contender.policy and parse_policy(contender.policy).slice and options.older_than(SLICE_SINCE):
+        raise InputError(
+            f"contender {contender.name or contender.kernel!r}: the kernel {options.kernel.release} has no slice to be set "
+            "(sched_setattr takes one since 6.12)",
+            "Choose a newer kernel, or debug.sched.base_slice_ns in sysctl (6.6 and later).",
+        )
 
 
-def check_written(contender: Contender) -> None:
-    """Raises InputError for sysctls that can never be set, and a scheduler that is no command."""
+def check_written(contender: Contender, steps: Sequence[tuple[Benchmark[Any], Any]], *, cpus: int | None) -> None:
+    """Raises InputError for what no kernel has: sysctls and preemption modes that there are not, a scheduler that is no command, a
+    policy that a benchmark cannot run under."""
     check_knobs(contender.sysctl)
+    if (mode := preempt_mode(contender.cmdline)) and mode not in PREEMPT_MODES:
+        raise InputError(
+            f"contender {contender.name or contender.kernel!r}: preempt={mode} is no preemption mode",
+            f"The modes are {', '.join(PREEMPT_MODES)}.",
+        )
+    if contender.policy:
+        check_policy(parse_policy(contender.policy), contender, steps, cpus)
     try:
         words = shlex.split(contender.scheduler)
     except ValueError as error:
@@ -57,9 +69,11 @@ def check_written(contender: Contender) -> None:
         raise InputError(f"contender {contender.name!r}: the scheduler is blank", 'Write scheduler = "scx_bpfland".')
 
 
-def check_at_once(contender: Contender, cache_root: Path) -> None:
+def check_at_once(
+    contender: Contender, cache_root: Path, steps: Sequence[tuple[Benchmark[Any], Any]], *, cpus: int | None
+) -> None:
     """Raise what `check_written` raises, and InputError for a scheduler that is not to be had here; nothing is written."""
-    check_written(contender)
+    check_written(contender, steps, cpus=cpus)
     if contender.scheduler:
         check_scheduler(contender.scheduler, cache_root)
 
@@ -116,11 +130,6 @@ def check_ext(contender: Contender, options: Options) -> None:
 
 def check_preempt(mode: str, contender: Contender, options: Options) -> None:
     """Raises InputError for a preemption mode that the kernel cannot take."""
-    if mode not in PREEMPT_MODES:
-        raise InputError(
-            f"contender {contender.name or contender.kernel!r}: preempt={mode} is no preemption mode",
-            f"The modes are {', '.join(PREEMPT_MODES)}.",
-        )
     options.require("PREEMPT_DYNAMIC", contender, "preemption mode to choose at boot")
     if mode in ("none", "voluntary") and not options.knows(f"PREEMPT_{mode.upper()}"):
         raise InputError(
@@ -133,20 +142,10 @@ def check_preempt(mode: str, contender: Contender, options: Options) -> None:
 
 
 def check_policy(
-    policy: Policy,
-    contender: Contender,
-    options: Options,
-    steps: Sequence[tuple[Benchmark[Any], Any]],
-    cpus: int | None,
+    policy: Policy, contender: Contender, steps: Sequence[tuple[Benchmark[Any], Any]], cpus: int | None
 ) -> None:
-    """Raises InputError for a policy that the kernel lacks, or that a benchmark cannot run under."""
+    """Raises InputError for a policy that lacks its scheduler, or that a benchmark cannot run under."""
     name = contender.name or contender.kernel
-    if policy.slice and options.older_than(SLICE_SINCE):
-        raise InputError(
-            f"contender {name!r}: the kernel {options.kernel.release} has no slice to be set "
-            "(sched_setattr takes one since 6.12)",
-            "Choose a newer kernel, or debug.sched.base_slice_ns in sysctl (6.6 and later).",
-        )
     if policy.kind == "ext" and not contender.scheduler:
         raise InputError(f"contender {name!r}: the policy ext needs a scheduler", 'Add scheduler = "scx_...".')
     if policy.kind != "deadline":

@@ -23,7 +23,7 @@ from kduel.guest.initramfs import trial_archive
 from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, boards
-from kduel.machines.board import PLUGIN, check
+from kduel.machines.board import PLUGIN, check_root
 from kduel.machines.boards.described import lock_tree
 
 NVME = (Path(boards.__file__).parent / "x86_64-nvme.toml").read_text()
@@ -236,9 +236,9 @@ def test_a_kernel_that_cannot_mount_the_root_is_told_before_it_boots(
     arms = [Arm(Contender(kernel="k"), kernel)]
     if told:
         with pytest.raises(InputError, match=rf"debian:6.1 cannot mount one: it is not built with {told}"):
-            check("mine", board, arms, Needs())
+            check_root("mine", board, arms)
     else:
-        check("mine", board, arms, Needs())
+        check_root("mine", board, arms)
 
 
 def boot(place: str, into: Path) -> Outcome:

@@ -83,6 +83,11 @@ class FromSource(KernelSource):
     def check_spec(self, spec: str) -> None:
         self.check_place(read_recipe(spec)[0].removeprefix(self.prefix))
 
+    def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
+        """Look for what all sources look for, and for the compiler."""
+        compiler_version(read_recipe(spec)[1].target)
+        return super().check_kept(spec, cache=cache, offline=offline)
+
     def architecture(self, spec: str) -> str:
         return read_recipe(spec)[1].target.machine
 

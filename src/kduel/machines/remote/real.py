@@ -2,16 +2,17 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
+from kduel.guest.conditions import check as check_bands
 from kduel.guest.link import declared_lines
 from kduel.kernels import InstalledKernel, Kernel
 from kduel.kernels.files.modules import modules_digest
-from kduel.machines import Arm, Machine, Needs, Outcome, Trial
+from kduel.machines import ONE_BY_ONE, Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused, run_or_fail
 from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.provision import Loan, LoanSettings
@@ -65,6 +66,26 @@ class RealMachine(Machine):
     def close(self) -> None:
         """Take away the kernels and boot entries that were put there."""
         self.loan.give_back()
+
+
+R = TypeVar("R", bound=RealSettings)
+
+
+class RealKind(MachineKind[R]):
+    """A kind of machines that exist: with kernels of their own, and a peer that is declared."""
+
+    installed_kernels: ClassVar[bool] = True
+    no_turns: ClassVar[str] = ONE_BY_ONE
+    records_host: ClassVar[bool] = False
+
+    def read_settings(self, table: dict[str, Any]) -> R:
+        """The typed settings, with a value for each condition that is to be set."""
+        settings = super().read_settings(table)
+        check_bands(settings.conditions)
+        return settings
+
+    def why_no_peer(self, settings: R) -> str:
+        return settings.peer.lacks
 
 
 def cut_off(void: str, message: str, *, in_boot: bool) -> Outcome:
