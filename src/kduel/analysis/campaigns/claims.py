@@ -139,6 +139,8 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         missing = claim.before if change is None or change.baseline_mean is None else claim.after
         return JudgedClaim(claim=claim, standing="not supported", reasons=[f"There is no value of it for {missing}."])
     ratio = 100 * (change.mean / change.baseline_mean - 1)
+    # Exact counts have no part of chance.
+    known = change.n > 1 or between.exact
     judged = JudgedClaim(claim=claim, standing="supported", change_pct=ratio)
     if claim.printed and not agrees(ratio, claim.printed):
         judged.standing = "contradicted"
@@ -149,18 +151,16 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         judged.standing = "contradicted"
     elif claim.side and (ratio > 0) != (claim.side == "higher"):
         # Where several values decide nothing, the side on which their means lie is chance.
-        judged.standing = (
-            "not supported" if has_known_chance(change) and change.verdict == "undecided" else "contradicted"
-        )
+        judged.standing = "not supported" if known and change.verdict == "undecided" else "contradicted"
         judged.reasons.append(f"Its own figures give {percent(ratio)}, which is not {claim.side}.")
-    if claim.same and has_known_chance(change):
+    if claim.same and known:
         standings: dict[str, Standing] = dict.fromkeys(DIFFER, "contradicted")
         standings |= dict.fromkeys(ALIKE, "supported")
         judged.standing = standings.get(change.verdict, "not supported")
     if (claim.same or claim.side) and change.verdict != "undecided":
         judged.reasons.append(change.told)
     shortcomings = [
-        *([] if claim.same and has_known_chance(change) else uncertain(change)),
+        *([] if claim.same and known else uncertain(change, known)),
         *unsteady(claim, by_name[claim.before], by_name[claim.after]),
     ]
     if claim.cause and not causes(claim.cause, between.attribution.cause):
@@ -223,14 +223,9 @@ def judge_excess(claim: Claim, column: Column) -> JudgedClaim:
     return JudgedClaim(claim=claim, standing=standing, reasons=[told])
 
 
-def has_known_chance(change: MetricResult) -> bool:
-    """True if the part of chance is known; exact counts have none."""
-    return change.n > 1 or change.scale == "exact"
-
-
-def uncertain(change: MetricResult) -> list[str]:
-    """Reasons why the values do not show the change."""
-    if not has_known_chance(change):
+def uncertain(change: MetricResult, known: bool) -> list[str]:
+    """Reasons why the values do not show the change; `known` is whether the part of chance is."""
+    if not known:
         return ["n = 1: measured once, so the part of chance is unknown."]
     return [change.told] if change.verdict == "undecided" else []
 
