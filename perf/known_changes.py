@@ -1,11 +1,15 @@
 """Published changes of the kernel held against exact counts: which does KDuel find, and where does it say that they lie?
 
     python perf/known_changes.py [--write] [--twice] [--names] [--conditions K] [--only TEXT]...
+    python perf/known_changes.py --built [--expected] [--write] [--only TEXT]...
 
 Counts what studies/known-changes.toml lists between Debian's cloud kernels: one boot of each kernel for all operations, with
 the functions. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
 two boots a row at least. --twice boots each kernel a second time, past the cache, and compares byte by byte. --only takes rows whose title
 contains TEXT. --write replaces the tables in docs/evidence/known-changes.md. What is in the cache takes seconds.
+
+--built counts the rows with patches instead: single commits, both sides built here from one source, each row in one boot
+of each side. --expected builds nothing, and has the rows as they are expected.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import msgspec
 from atlas_tables import values
 from exact_robustness import verdict
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from verdict_calibration import table, write
 
 from kduel.core.cache import Cache
@@ -44,11 +48,12 @@ from kduel.machines import Arm
 from kduel.run.exact.measure import (
     CountedTrial,
     count_arm,
+    count_arms,
     exact_machine,
     script_of_all_steps,
 )
 from kduel.run.exact.sharing import explain_sharing, sharing_study
-from kduel.run.exact.subject import KBENCH, STUDY, Subject
+from kduel.run.exact.subject import KBENCH, STUDY, Subject, operation_study
 from kduel.run.prepare import Ready, make_ready
 from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study
@@ -56,6 +61,13 @@ from kduel.study.load import assemble
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "studies/known-changes.toml"
+PATCHES = ROOT / "studies/known-changes"
+BUILT = (
+    "debian-source:6.12.117-1~deb12u1,config=tinyconfig+guest+NET=n+BLOCK=n+OVERLAY_FS=n+EXPERT=y"
+    "+CC_OPTIMIZE_FOR_PERFORMANCE=y+SLUB_TINY=n+DEBUG_FORCE_FUNCTION_ALIGN_64B=y+KERNEL_XZ=n+KERNEL_LZ4=y,ccache=yes"
+)
+"""Both sides of a single commit: the smallest kernel that boots and counts, but optimised as those of distributions, with
+functions that begin at multiples of 64 bytes, so that a change moves none of the others within its lines."""
 ATLAS = ROOT / "docs/atlas.json.xz"
 DOCUMENT = ROOT / "docs/evidence/known-changes.md"
 SEED = 1
@@ -87,10 +99,14 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     control: bool = False
     place: list[str] = field(default_factory=list)
     note: str = ""
+    patches: tuple[str, str] | None = None
 
     @property
     def kernels(self) -> tuple[str, str]:
         """Names of both kernels, as `kduel run` takes them."""
+        if self.patches:
+            without, with_it = (f"{BUILT},patch={PATCHES / name}" if name else BUILT for name in self.patches)
+            return without, with_it
         older, newer = self.bracket
         return kernel_of(older), kernel_of(newer)
 
@@ -309,6 +325,24 @@ def named_lines(change: Change, cache: Cache) -> SharingExplanation:
     return explain_sharing(chosen, names, change.operation, cache=cache, progress=Progress())
 
 
+def count_built(change: Change, cache: Cache) -> Counted:
+    """A row of a single commit: a source without it and with it, both built here."""
+    ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
+    names = ready.study.names
+    both = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress())
+    before, after = (medians(arm, 0, change.operation) for arm in both)
+    counted = counted_operation(change, explain(both, 0, change.operation), before, after)
+    return structs.replace(counted, word=word_of_built(change, counted.word, *before.values(), *after.values()))
+
+
+def word_of_built(change: Change, judged: str, before: float, after: float) -> str:
+    """What a row of a single commit is called. Nothing else differs between its kernels, so that each difference of an exact
+    figure is one; a control is judged as everywhere."""
+    if change.control or before == after:
+        return judged
+    return "fewer" if after < before else "more"
+
+
 def touched_lines(change: Change, found: SharingExplanation) -> Counted:
     """A row of lines that an operation touches, by object."""
     each = [by_object(kernel) for kernel in found.kernels]
@@ -335,6 +369,8 @@ def touched_lines(change: Change, found: SharingExplanation) -> Counted:
 
 def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) -> list[Counted | None]:
     """All rows, in their order; nothing for those that are not counted."""
+    if given.built:
+        return [tell(change, count_built(change, cache)) for change in changes]
     found = count_operations(changes, cache, given.conditions, given.twice)
     atlas = read_results(ATLAS)
     for number, change in enumerate(changes):
@@ -345,8 +381,14 @@ def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) ->
                 counted_lines(change, named_lines(change, cache)) if given.names else published_lines(change, atlas)
             )
         if number in found:
-            say(f"{change.commit}, {change.operation}: {result_of(change, found[number])}")
+            tell(change, found[number])
     return [found.get(number) for number in range(len(changes))]
+
+
+def tell(change: Change, counted: Counted) -> Counted:
+    """Say what a row came to, and return it."""
+    say(f"{change.commit}, {change.operation}: {counted.figures}, {result_of(change, counted)}")
+    return counted
 
 
 def say(text: str) -> None:
@@ -369,10 +411,12 @@ def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, li
             f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items()
         )
         sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
-        operation = f"{change.operation}, {' > '.join(change.bracket)}"
+        operation = change.operation if change.patches else f"{change.operation}, {' > '.join(change.bracket)}"
         rows.append((head, change.release, sign, operation, f"{one.figures}, {one.word}", places, one.rest, result))
     told = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
     notes = [line for one in told for line in wrap(one, 120, subsequent_indent="  ", break_on_hyphens=False)]
+    if changes and changes[0].patches:
+        return {"known-changes-built": built_table(rows), "known-changes-built-notes": notes}
     return {
         "known-changes-summary": [
             *summary,
@@ -397,6 +441,36 @@ def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, li
     }
 
 
+def expected_table(changes: list[Change]) -> list[str]:
+    """Single commits as they are expected, before anything is counted."""
+    heads = ["change", "in", "published", "operation", "expected", "place", "without > with it"]
+    return table(
+        heads,
+        [
+            (
+                f"{one.commit} {one.title}",
+                one.release,
+                f"{one.published} ({one.source})",
+                one.operation,
+                f"not {one.sign}, as a control" if one.control else one.sign,
+                ", ".join(f"`{place}`" for place in one.place),
+                " > ".join(f"`{name}`" if name else "as it is" for name in one.patches or ()),
+            )
+            for one in changes
+        ],
+    )
+
+
+def built_table(rows: list[tuple[str, ...]]) -> list[str]:
+    """The table of single commits."""
+    heads = ["change", "in", "published", "operation", "without > with it", "place", "others", "result"]
+    return [
+        *table(heads, rows),
+        "",
+        f"In all {len(rows)} rows of {len({row[0].split()[0] for row in rows})} changes.",
+    ]
+
+
 def main() -> None:
     """Count, print the tables, or put them into the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -411,15 +485,27 @@ def main() -> None:
     parser.add_argument(
         "--names", action="store_true", help="count shared lines anew, and name them; count touched ones"
     )
+    parser.add_argument(
+        "--built", action="store_true", help="single commits, built here: takes minutes the first time"
+    )
+    parser.add_argument("--expected", action="store_true", help="with --built: what is expected, without building")
     parser.add_argument("--twice", action="store_true", help="count each kernel again, and compare")
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="rows whose title contains TEXT; repeat it"
     )
     given = parser.parse_args()
+    if given.expected and not given.built:
+        parser.error("--expected is of single commits: add --built")
     if given.only and given.write:
         parser.error("--write needs all rows: leave out --only")
-    changes = [one for one in read_changes() if not given.only or any(text in one.title for text in given.only)]
-    for name, lines in tables(changes, count_all(changes, Cache(), given)).items():
+    wanted = [one for one in read_changes() if (one.patches is not None) == given.built]
+    changes = [one for one in wanted if not given.only or any(text in one.title for text in given.only)]
+    found = (
+        {"known-changes-built": expected_table(changes)}
+        if given.expected
+        else tables(changes, count_all(changes, Cache(), given))
+    )
+    for name, lines in found.items():
         print("\n".join([*lines, ""]))
         if given.write:
             write(name, lines, DOCUMENT)

@@ -14,6 +14,7 @@ from kduel.explain.profile import OPERATION
 from kduel.explain.renamed import MovedCall
 from kduel.explain.sharing.compare import Row as SharedRow
 from kduel.explain.sharing.compare import SharedBy, SharedLine, SharingExplanation, TouchedLine
+from kduel.kernels.compile.recipe import read_recipe
 from kduel.run.exact.sharing import sharing_study
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "perf"))
@@ -49,6 +50,12 @@ def test_the_data_can_be_counted() -> None:
     assert len(changes) >= 40
     for change in changes:
         assert len(change.commit) == 12 and int(change.commit, 16), change.title
+        assert {place[0] for place in change.place} <= set("+->"), change.title
+        if change.patches:
+            assert change.way == "build" and change.operation in OPERATIONS and change.sign, change.title
+            without, with_it = (read_recipe(kernel)[1].patch for kernel in change.kernels)
+            assert without != with_it, f"{change.title}: both sides are the same"
+            continue
         if change.way in ("time", "build", "operation"):
             assert not change.control and change.bracket == ("", "")
             continue
@@ -56,11 +63,23 @@ def test_the_data_can_be_counted() -> None:
         assert older < newer, change.title
         assert change.sign or not change.control, f"{change.title}: a control has a sign that must not show"
         assert change.sign or change.place, f"{change.title}: nothing in it could be found"
-        assert {place[0] for place in change.place} <= set("+->"), change.title
         if change.way == "shared":
             sharing_study(list(change.kernels), change.operation)
         else:
             assert change.operation in OPERATIONS
+
+
+def test_every_patch_has_a_row() -> None:
+    used = {name for change in known.read_changes() for name in change.patches or ()}
+    assert used - {""} == {path.name for path in known.PATCHES.iterdir()}
+
+
+def test_each_difference_of_a_single_commit_counts() -> None:
+    change = structs.replace(CHANGE, patches=("", "x.patch"))
+    assert known.word_of_built(change, "same", 338_025, 338_024) == "fewer"
+    assert known.word_of_built(change, "same", 338_025, 338_026) == "more"
+    assert known.word_of_built(change, "same", 338_025, 338_025) == "same"
+    assert known.word_of_built(structs.replace(change, control=True), "same", 338_025, 338_024) == "same"
 
 
 @pytest.mark.parametrize(
@@ -142,8 +161,9 @@ def test_touched_lines_are_found_by_their_object(after: float, result: str) -> N
 
 
 def test_the_document_has_the_rows_of_the_data() -> None:
-    text = known.DOCUMENT.read_text("utf-8")
+    brackets, built = known.DOCUMENT.read_text("utf-8").split("<!-- table known-changes-built -->")
+    built, left = built.split("<!-- end of known-changes-built -->")
     for change in known.read_changes():
-        assert f"| {change.commit} {change.title} |" in text, (
+        assert f"| {change.commit} {change.title} |" in (built if change.patches else brackets + left), (
             f"perf/known_changes.py --write: {change.title} is missing"
         )
