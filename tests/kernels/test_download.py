@@ -153,3 +153,14 @@ def test_a_full_disk_is_said_when_the_file_is_closed(tmp_path: Path) -> None:
     """A small file is written only then. /dev/full takes nothing."""
     with answering(OK + b"\r\nabc") as address, pytest.raises(HostError, match=r"cache.*No space left"):
         fetch.download(address, Path("/dev/full"), Progress())
+
+
+def test_a_list_without_a_size_ends_at_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mirror whose lists nobody signs could fill disk and memory with one."""
+    assert fetch.MOST_LIST <= 1 << 30
+    monkeypatch.setattr(fetch.download, "__kwdefaults__", fetch.download.__kwdefaults__ | {"most": 1000})
+    answer = OK + b"Content-Length: 5000\r\n\r\n" + b"x" * 5000
+    with answering(answer) as address, pytest.raises(HostError, match="is larger than it may be"):
+        fetch.download(address, tmp_path / "list", Progress())
+    with answering(answer) as address:
+        fetch.download(address, tmp_path / "bundle", Progress(), most=5000)

@@ -289,6 +289,8 @@ def relist(mirrors: Path, spec: str, old: str, new: str) -> None:
         ("fedora:42", 'package="', 'package="\u00b2', "the size of kernel-core is"),
         ("fedora:42", "kernel-modules-core-6", "kernel-core-6", "is not the file that the list|one file for two"),
         ("arch:linux", "%SHA256SUM%\n", "%SHA256SUM%\nx", "the SHA-256 of linux is"),
+        # Names that unpacking writes itself.
+        ("fedora:42", '.rpm"', '"', "the file of kernel-core is"),
     ],
 )
 def test_a_list_that_nobody_signed_is_not_believed(

@@ -21,13 +21,14 @@ def command(source: str, sha256: str, quiet: bool) -> None:
     from kduel.core.cache import Cache
     from kduel.core.cache_bundle import unpack
     from kduel.core.temporary import temporary_directory
+    from kduel.kernels.files.listed import MOST
     from kduel.kernels.packages.fetch import download
 
     terminal = Terminal(quiet)
     cache = Cache(progress=terminal)
     with temporary_directory(cache.root) as place:
         fetched = source.startswith(("http://", "https://"))
-        file = download(source, place / "bundle.tar", terminal) if fetched else Path(source)
+        file = download(source, place / "bundle.tar", terminal, most=MOST) if fetched else Path(source)
         with terminal.task(f"reading {source}", file.stat().st_size if file.is_file() else None) as task:
             done = unpack(file, cache, task.advance, sha256=sha256)
     new = sum(fresh for _, _, fresh in done)

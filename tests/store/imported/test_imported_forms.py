@@ -230,3 +230,16 @@ def test_a_command_that_failed_is_left_out_and_told(tmp_path: Path) -> None:
     record, found = pair(tmp_path, text.format(1), text.format(0))
     assert {*found} == {"b/wall_time"}
     assert any("command 'a': run 2 ended with status 1" in reason for reason in record.skipped)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("3;fio-3.33;seq;0;0;1048576;34952;8738;30000;1;200;5.0\n", "fio's terse output"),
+        ("\nreal\t0m1.234s\nuser\t0m1.000s\nsys\t0m0.100s\n", "what the shell's time prints"),
+    ],
+)
+def test_what_has_no_trials_is_called_what_it_is(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "a").write_text(text)
+    with pytest.raises(InputError, match=what):
+        bring_in([Source(tmp_path / "a")], tmp_path / "run")

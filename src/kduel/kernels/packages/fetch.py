@@ -16,11 +16,12 @@ from kduel.core.cache import as_cache_error
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.text import visible
-from kduel.kernels.files.listed import MOST
 
 SILENT_SECONDS = 30.0
 SLOWEST, PATIENCE = 4096, 60.0
 """Bytes a second of a whole download with its headers, and the seconds that it may take besides."""
+MOST_LIST = 256 << 20
+"""Bytes of a list of packages or a signature, of which nothing says how large they are."""
 MOST_BEFORE = 1 << 20
 """Bytes of headers and redirects."""
 HANDLERS = (
@@ -98,8 +99,10 @@ class PacedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         return super().do_open(connect, req, **http_conn_args)
 
 
-def download(address: str, to: Path, progress: Progress, *, sha256: str = "", size: int | None = None) -> Path:
-    """Fetch a file. Raises HostError where the mirror does not answer, or the content is not the expected one."""
+def download(
+    address: str, to: Path, progress: Progress, *, sha256: str = "", size: int | None = None, most: int = MOST_LIST
+) -> Path:
+    """Fetch a file of a known `size`, or of `most` bytes. Raises HostError where the mirror does not answer, or the content is not the expected one."""
     name = address.rpartition("/")[2]
     digest = hashlib.sha256()
     done = 0
@@ -114,7 +117,7 @@ def download(address: str, to: Path, progress: Progress, *, sha256: str = "", si
     ):
         while block := source.read1(1 << 18):
             done += len(block)
-            if done > (MOST if size is None else size):
+            if done > (most if size is None else size):
                 raise HostError(f"{address} is larger than it may be", "Name another mirror.")
             digest.update(block)
             with as_cache_error(to.parent):

@@ -35,7 +35,7 @@ def read_repository(
         check_signature(f"{base}/repodata/repomd.xml", index, signature, keyrings)
     try:
         address, digest = locate_primary(index)
-        primary = download(f"{base}/{address}", place / address.rpartition("/")[2], progress, sha256=digest)
+        primary = download(f"{base}/{address}", place / "primary", progress, sha256=digest)
         with decompress(primary) as stream:
             return list(_packages(stream, base, names, architecture))
     except (ElementTree.ParseError, KeyError, ValueError, OSError) as error:

@@ -31,6 +31,8 @@ OUTPUTS = tuple(
         (r"^sysbench 0\.", "of a version of sysbench that is not read", "Measure with sysbench 1.0 or later."),
         (r"^stress-ng: (info|metrc)", "what stress-ng prints for people", "Measure with --metrics --yaml FILE."),
         (r"^Startup finished in ", "systemd-analyze's output, one boot", TABLE),
+        (r"^\d;fio-\d", "fio's terse output", "Measure with --output-format=json."),
+        (r"^real\s+\d+m[\d.,]+s$", "what the shell's time prints, one call", HYPERFINE.replace("Measure", "Measure by hyperfine,")),
         (r"^group,function,value,throughput_num,", "Criterion's samples, which are of one process and no trials", TABLE),
     )
 )  # fmt: skip
