@@ -15,6 +15,7 @@ from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
 from kduel.cli.terminal import bold
 from kduel.core.errors import InputError, unknown_name
+from kduel.core.text import fold
 
 if TYPE_CHECKING:
     from kduel.benchmarks import Benchmark
@@ -46,16 +47,17 @@ def command(what: str, names: tuple[str, ...], form: str) -> None:
         emit_json(found)
         return
     for entry in found:
-        click.echo(f"{bold(entry['name'])}  {entry['summary']}")
+        lines = [f"{bold(entry['name'])}  {entry['summary']}"]
         for key in ("parameters", "settings"):
             if entry.get(key):
                 told = ", ".join(f"{name} = {value}" for name, value in entry[key].items())
-                click.echo(f"    {key}: {told}")
+                lines.append(f"    {key}: {told}")
         for name, choices in entry.get("choices", {}).items():
-            click.echo(f"    {name}: one of {', '.join(map(str, choices))}")
+            lines.append(f"    {name}: one of {', '.join(map(str, choices))}")
         if entry.get("metrics"):
             told = ", ".join(f"{m['name']} [{m['unit']}, {m['better']}]" for m in entry["metrics"])
-            click.echo(f"    metrics: {told}")
+            lines.append(f"    metrics: {told}")
+        click.echo("\n".join(line for one in lines for line in fold(one)))
 
 
 PLUGINS = {"machines": "machines", "fleets": "fleets", "sources": "kernels", "formats": "report"}

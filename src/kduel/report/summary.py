@@ -90,10 +90,10 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
         )
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     rule = "-" * (sum(widths) + 9)
-    lines = [
-        f"{name:<{widths[0]}} | {one:>{widths[1]}} | {other:>{widths[2]}} | {gap:>{widths[3]}}  {note}"
-        for name, one, other, gap, note in rows
-    ]
+    lines = []
+    for name, one, other, gap, note in rows:
+        figures = f"{name:<{widths[0]}} | {one:>{widths[1]}} | {other:>{widths[2]}} | {gap:>{widths[3]}}"
+        lines += [f"{figures}  {note}"] if len(figures) + 2 + len(note) <= WIDTH else [figures, f"    {note}"]
     return [lines[0], rule, *lines[1:]]
 
 
