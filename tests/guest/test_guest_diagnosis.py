@@ -120,6 +120,17 @@ RESERVED = [
 ]
 """As QEMU 7.2 gave it another time."""
 
+STALE = [
+    "[   50.242585] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+    "[   50.255750] NMI backtrace for cpu 3",
+    "[   50.368756]  kprobe_int3_handler+0x42/0x1b0",
+    "[   50.369522]  exc_int3+0x44/0x120",
+    "[   50.369567]  asm_exc_int3+0x35/0x40",
+    "[   50.369784] RIP: 0010:load_balance+0x375/0xe50",
+    "[   57.353804] watchdog: BUG: soft lockup - CPU#0 stuck for 30s! [swapper/0:0]",
+]
+"""As a guest of 6.1 locked up on QEMU 7.2 when the scheduler's counters were switched on."""
+
 
 @pytest.mark.parametrize(
     ("qemu", "accelerator", "cpus", "console", "is_fault"),
@@ -133,6 +144,10 @@ RESERVED = [
         ("unknown", "tcg", 2, INT3, False),
         ("7.2.22", "tcg", 2, ["Oops: 0002 [#1] SMP", *INT3], False),
         ("7.2.22", "tcg", 2, [INT3[0]], False),
+        ("7.2.22", "tcg", 4, STALE, True),
+        ("8.1.0", "tcg", 4, STALE, False),
+        ("7.2.22", "tcg", 4, [line for line in STALE if "exc_int3" not in line], False),
+        ("7.2.22", "tcg", 4, ["Oops: 0002 [#1] SMP", *STALE], False),
         ("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "tcg", 1, FLAGS, True),
         ("7.2.22", "kvm", 2, FLAGS, False),
         ("7.2.22", "tcg", 2, [line.replace("001e4b42", "00010046") for line in FLAGS], False),

@@ -9,7 +9,7 @@ from kduel.guest.signs import OOPS
 MENDED = (8, 1)
 """The first version that locks pages before it translates them ("accel/tcg: Always lock pages before translation")."""
 _INT3 = re.compile(r"\bint3: 0000 \[#1\]")
-
+_IN_INT3 = re.compile(r"\b(?:exc|do)_int3\+0x")
 
 _FLAGS = re.compile(r"\bEFLAGS: ([0-9a-f]{8})\b")
 _IMPOSSIBLE = 0xFFC0_0000 | 1 << 17 | 1 << 15 | 1 << 5 | 1 << 3
@@ -24,8 +24,8 @@ def qemu_version(binary: str = "qemu-system-x86_64") -> str:
 
 
 def explain_fault(console: Sequence[str], *, qemu: str, accelerator: str, cpus: int) -> str:
-    """Explanation why the first oops on a console is QEMU's fault; empty where it is not known to be."""
-    if accelerator != "tcg" or OOPS.first(console) is None:
+    """Explanation why the first oops on a console, or a lockup, is QEMU's fault; empty where it is not known to be."""
+    if accelerator != "tcg":
         return ""
     return impossible_flags(console, qemu) or explain_patching_fault(console, qemu=qemu, cpus=cpus)
 
@@ -36,7 +36,8 @@ def impossible_flags(console: Sequence[str], qemu: str) -> str:
     Found on QEMU 7.2, rarely, on busy hosts: a double fault after `cmpxchg16b`, its flags a part of a pointer; a general
     protection fault of the `iret` that restores such flags.
     """
-    for line in console[OOPS.first(console) :]:
+    first = OOPS.first(console)
+    for line in [] if first is None else console[first:]:
         if (flags := _FLAGS.search(line)) is not None:
             found = int(flags[1], 16)
             if "RSP: " in line and (found & _IMPOSSIBLE or not found & _ALWAYS):
@@ -56,15 +57,16 @@ def has_patching_fault(qemu: str, cpus: int) -> bool:
 
 
 def explain_patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> str:
-    """Explanation why the first oops on a console is QEMU's fault; empty where it is not known to be.
+    """Explanation why the first oops on a console, or a lockup, is QEMU's fault; empty where it is not known to be.
 
     A kernel writes `int3` over an instruction while it changes its own code (static keys, ftrace). QEMU before 8.1, with
-    several emulated CPUs, could translate that `int3` on one CPU and run it after another CPU had taken it away.
+    several emulated CPUs, could translate that `int3` on one CPU and run it after another CPU had taken it away: the kernel
+    finds no `int3` there, and oopses, or tries the instruction again for ever.
     """
     if not has_patching_fault(qemu, cpus):
         return ""
     first = OOPS.first(console)
-    if first is None or not _INT3.search(console[first]):
+    if not (any(map(_IN_INT3.search, console)) if first is None else _INT3.search(console[first])):
         return ""
     return (
         f"QEMU {qemu.split()[0]} with {cpus} emulated CPUs ran an instruction that the kernel was just patching, a fault that "

@@ -122,7 +122,7 @@ class GuestMachine(Machine):
                 waited=done.waited, stderr=done.stderr, stuck=done.stuck,
             )  # fmt: skip
             void, message = found.void, found.message
-            if void == "oops" and (fault := self.fault_of_emulator(trial.arm, console)):
+            if void in ("oops", "soft-lockup") and (fault := self.fault_of_emulator(trial.arm, console)):
                 void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not arrive completely: {error}."
