@@ -19,6 +19,7 @@ from kduel.core.experiment import Contender, Settle
 from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, probe, watch
 from kduel.guest.environment import read_environment
+from kduel.guest.launch import Run
 from kduel.guest.root import root_image
 from kduel.guest.script import ScriptStep, compose
 from kduel.guest.silent import boot_again
@@ -312,6 +313,25 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
         progress.info = said.append
         assert probe.choose_accelerator("auto", kernel.image, root.busybox, own, progress) == "tcg"
         assert "emulator" in said[0]
+
+
+@pytest.mark.parametrize(("version", "void"), [("7.2.22 (Debian)", "emulator-fault"), ("8.1.0", "soft-lockup")])
+def test_a_lockup_at_a_patched_instruction_is_the_emulators(tmp_path, version, void):
+    kernel = Kernel(spec=SPEC, release="6.1", image=tmp_path / "no", sha256="0" * 64, modules=None)
+    machine = object.__new__(qemu.QemuMachine)
+    machine.settings, machine.accelerator, machine.facts = PLUGIN.read_settings({"cpus": 4}), "tcg", {"qemu": version}
+    machine.heard = set()
+    lines = [
+        "kduel: script",
+        "watchdog: BUG: soft lockup - CPU#0 stuck for 30s! [swapper/0:0]",
+        " exc_int3+0x44/0x120",
+    ]
+    (tmp_path / "console.log").write_text("".join(f"    1.000 {line}\n" for line in lines))
+    (tmp_path / "results").write_bytes(b"")
+    timings = {"kernel": 0.1, "ready": 1.0, "off": 60.0}
+    done = Run(results=tmp_path / "results", ended="deadline", exit_status=-9, stderr="", timings=timings)
+    trial = Trial(id="t", arm=Arm(Contender(kernel=SPEC), kernel), script="", deadline=60, into=tmp_path)
+    assert machine.judge(trial, done).void == void
 
 
 @pytest.mark.guest
