@@ -29,6 +29,10 @@ def test_the_policies_figures_follow_from_their_file() -> None:
     assert "\n".join(policies_rows()) in page
 
 
+def test_the_counts_of_an_old_kernel_follow_from_their_file() -> None:
+    assert "\n".join(pair_rows("old-kernels.csv")) in (STUDIES.parent / "old-kernels.md").read_text("utf-8")
+
+
 @pytest.mark.slow
 def test_the_published_figures_have_the_names_of_the_index(tmp_path: Path) -> None:
     """Figures 4 to 10 of the study of two generations."""
