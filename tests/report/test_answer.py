@@ -73,6 +73,15 @@ def test_contenders_that_differ_come_first() -> None:
     assert said.index("new against old") < said.index("same")
 
 
+def test_a_maximum_comes_after_what_many_samples_decide() -> None:
+    results = simulated()
+    pipe, hackbench = results.metrics[1:3]
+    hackbench.verdict, hackbench.effect_pct = "slower", 9.0
+    assert answer(results).text.startswith(f"With debian-6.12 against debian-6.1, {hackbench.benchmark}")
+    hackbench.warnings = [FindingResult(code="maximum", message="one sample")]
+    assert answer(results).text.startswith(f"With debian-6.12 against debian-6.1, {pipe.benchmark}")
+
+
 def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() -> None:
     results = exact()
     results.machine.facts[RESOLUTION] = 40_000

@@ -191,15 +191,15 @@ def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
 
 
 def machines_text(torn: Sequence[MetricResult]) -> str:
-    """`rack1 +5.19 %, rack2 −5.02 %`: the first metric that machines contradict each other in, on those that do."""
+    """`job/time, lower is better: rack1 +5.19 %, rack2 −5.02 %`: the first metric that machines contradict each other in, on those."""
     metric = torn[0]
     found = [one for one in metric.machines.effects if one.contradicts] if metric.machines else []
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
-    of = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}: " if len(torn) > 1 else ""
+    good = "" if metric.better == "none" else f", {metric.better} is better"
     each = (
         f"{visible(one.machine, 100)} {estimate_texts(one.effect, one.low, one.high, unit)[0]}" for one in found[:3]
     )
-    return of + ", ".join(each)
+    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}{good}: {', '.join(each)}"
 
 
 def not_judged(metrics: Sequence[MetricResult]) -> str:

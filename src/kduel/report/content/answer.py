@@ -12,6 +12,7 @@ from kduel.core.format import effect, interval_text, percent, plain_number, rela
 from kduel.core.metric_results import BYTES, COUNTS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
+from kduel.judge.lint.findings import maximum
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import COUNTING, compared_pairs, disagreement, headline_of, shows_difference, side
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
@@ -33,6 +34,7 @@ LONGEST_NAME = 30
 FEWEST_PLANNED = 5
 """Blocks that `kduel plan` takes."""
 RATES = ("/s", "ops", "Hz")
+MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
 """Benchmarks whose slow wake-ups on exact CPUs `kduel explain` explains."""
 
@@ -117,14 +119,15 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
 
 
 def differing(results: Results, baseline: str, contender: str) -> tuple[list[MetricResult], list[MetricResult]]:
-    """Metrics that decide on a pair, in a matrix a benchmark's first one; and those that differ by what matters, the largest first."""
+    """Metrics that decide on a pair, in a matrix a benchmark's first one; and those that differ by what matters, the largest first
+    and maxima, which one sample decides, last."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
     if all_placed(results):
         firsts = [m for m in metrics if m is next(one for one in metrics if one.benchmark == m.benchmark)]
         metrics = firsts if any(shows_difference(m) for m in firsts) else metrics
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
-    return metrics, sorted(large, key=largest_first)
+    return metrics, sorted(large, key=lambda m: (any(one.code == MAXIMUM for one in m.warnings), *largest_first(m)))
 
 
 def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
@@ -204,6 +207,8 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
     which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"
     sentence = f"{which}, as {next(iter(by_reason(undecided, results)))}."
+    if all(m.torn for m in undecided):
+        return "More blocks cannot settle that: judge each machine by itself.", ""
     if all(m.torn or m.contradicted for m in undecided):
         return sentence, ""
     if max(m.n for m in undecided) < FEWEST_PLANNED:
