@@ -224,7 +224,7 @@ def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
         largest = min(woken, key=largest_first)
         return "Which tasks had the CPU while slow wake-ups waited:", explain_command(results, run, largest)
     if any(metric.group == GROUP for metric in results.metrics):
-        return "What the scheduler did otherwise:", f"kduel explain {run} --scheduler"
+        return "How the scheduler's counters differ:", f"kduel explain {run} --scheduler"
     return None
 
 
