@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 from browser import PROGRAMS, Browser
+from examples import exact
+from made_runs import make_run
 from pages import KINDS
 
+from kduel.analysis.campaigns.columns import columns
+from kduel.analysis.campaigns.compare import compare
 from kduel.report import report_format
+from kduel.report.campaigns.page import html
+from kduel.report.campaigns.wording import page_of
 
 MODULES = Path(__file__).parents[2] / ".venv/page-checks/node_modules"
 pytestmark = pytest.mark.slow
@@ -44,6 +50,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("pages")
     for kind, make in KINDS.items():
         (place / f"{kind}.html").write_text(report_format("html").render(make(place / kind)), "utf-8")
+    titled = exact()
+    titled.study.title = "A title of 65 characters, which was longer than a heading may be."
+    (place / "titled.html").write_text(report_format("html").render(titled), "utf-8")
+    runs = [str(make_run(place / f"month{month}", 5 * month, day=30 * month)) for month in (1, 2)]
+    (place / "diff.html").write_text(html(page_of(compare(columns(runs)), [])), "utf-8")
     return place
 
 
@@ -104,6 +115,13 @@ def test_the_answer_is_seen_first_then_a_picture_the_table_and_what_to_know(
         assert seen["remarks"] <= 3 and seen["table"] < remarks < seen["folded"], (kind, seen)
         assert seen["fold"] <= seen["folded"] and seen["fold"] <= (2500 if width == 1280 else 4000), (kind, seen)
         assert len([x for x in seen["ticks"] if 0 <= x <= width]) >= 2, (kind, "numbers of the axis")
+
+
+def test_the_page_of_differences_fits_a_phone(pages: Path, browser: Browser) -> None:
+    browser.resize(400, 900)
+    browser.media()
+    browser.open(pages / "diff.html")
+    assert browser.evaluate("innerWidth") == browser.evaluate("document.documentElement.scrollWidth") == 400
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

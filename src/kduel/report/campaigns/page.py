@@ -6,7 +6,7 @@ from html import escape
 
 from msgspec import Struct, field
 
-from kduel.core.text import PLAIN_WIDTH, visible
+from kduel.core.text import PLAIN_WIDTH, cut_in_the_middle, visible
 from kduel.report.markdown import escape_markdown
 
 WIDEST_CELL, NARROWEST_CELL = 60, 13
@@ -127,9 +127,9 @@ def html(page: CampaignPage, picture: str = "") -> str:
         if section.bullets:
             parts.append(f"<ul>{''.join(f'<li>{safe(bullet)}</li>' for bullet in section.bullets)}</ul>")
         parts.append("</details>" if section.folded else "")
-    head = f"{HEAD}<title>{safe(page.title)}</title><style>{STYLE}</style>"
+    head = f"{HEAD}<title>{safe(cut_in_the_middle(page.title, 70))}</title><style>{STYLE}</style>"
     body = "\n".join(part for part in parts if part)
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 
 def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
