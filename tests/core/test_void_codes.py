@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 import kduel
-from kduel.core.void_codes import VOID_CODES
+from kduel.core.experiment import Void
+from kduel.core.void_codes import VOID_CODES, find_unmeasurable
 from kduel.guest.diagnosis import HOST_ENDED
 from kduel.guest.signs import LOCKUPS, OOPS, OURS
 
@@ -40,3 +44,19 @@ def test_no_listed_code_is_gone_from_the_source() -> None:
     everything = "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py") if path.name != "void_codes.py")
     everything += "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.sh"))
     assert [void.code for void in VOID_CODES if void.code not in everything] == []
+
+
+@pytest.mark.parametrize(
+    ("codes", "planned", "out"),
+    [
+        (["panic"], 1, True),
+        (["panic"], 2, False),
+        (["panic", "hang"], 20, True),
+        (["panic", "hang", ""], 20, False),
+        (["panic", "host-disturbed"], 20, False),
+        (["panic", "unreachable", "hang"], 20, True),
+    ],
+)
+def test_a_contender_is_out_by_its_own_void_trials_alone(codes: list[str], planned: int, out: bool) -> None:
+    trials = [SimpleNamespace(contender="a", void=Void(code, "so") if code else None) for code in codes]
+    assert find_unmeasurable(trials, planned) == ({"a"} if out else set())

@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import LINES, WIDTH, diagnose, findings
 from kduel.guest.emulator import explain_fault
+from kduel.guest.launch import Run
+from kduel.machines import Trial
+from kduel.machines.guests.judged import GuestMachine
+from kduel.machines.qemu import QemuMachine
 
 CONSOLES = Path(__file__).parent / "consoles"
 WENT_ON = {"warn", "oom-tail", "oom-tmpfs"}
@@ -34,6 +38,7 @@ WENT_ON = {"warn", "oom-tail", "oom-tmpfs"}
         ("silent-reboot", "off", True, "silent-exit", "Restarting system"),
         ("deadline", "deadline", True, "deadline", "step 01-t"),
         ("boot-hang", "boot-deadline", False, "hang", "clocksource: hpet"),
+        ("boot-hang", "deadline", False, "hang", "clocksource: hpet"),
         ("setup-failed", "off", True, "setup-failed", "setup failed"),
     ],
 )
@@ -170,3 +175,12 @@ def test_time_that_did_not_count_towards_a_deadline_is_told(ended, ready, lines)
         "after 600", "in 600"
     )
     assert "do not count" not in diagnose(lines, ended=ended, ready=ready, seconds=600).message
+
+
+@pytest.mark.parametrize(("timings", "void"), [({}, "silent-exit"), ({"done": 9.0}, "broken-envelope")])
+def test_results_are_broken_only_where_the_script_ended(tmp_path, timings, void):
+    (tmp_path / "console.log").write_text("[0.1] Linux version 6.1\n")
+    (tmp_path / "results").write_bytes(b"KDUEL READY 1.0\n")
+    run = Run(results=tmp_path / "results", ended="off", exit_status=0, stderr="", timings={"off": 10.0} | timings)
+    trial = Trial(id="1", arm=None, script="", deadline=9.0, into=tmp_path)
+    assert GuestMachine.judge(object.__new__(QemuMachine), trial, run).void == void

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cut_runs import cut_run
+from msgspec import structs
 from outside import BENCHMARK
 
 from kduel.core.experiment import Void
@@ -174,14 +175,39 @@ def ended(code: str | None, share: float = 0.5) -> EndedTrial:
 
 
 @pytest.mark.parametrize(
-    ("code", "again"), [(None, True), ("wrong-clock", True), ("no-results", True), ("panic", False), ("oops", False)]
+    ("code", "again"),
+    [
+        (None, True),
+        *((code, True) for code in ("wrong-clock", "no-results", "deadline", "hang", "qemu-hung", "soft-lockup")),
+        *((code, True) for code in ("peer-late", "peer-hung")),
+        *((code, False) for code in ("panic", "oops", "peer-died", "hard-lockup", "out-of-memory")),
+    ],
 )
 def test_a_busy_host_excuses_starvation_and_no_crash(tmp_path: Path, code: str | None, again: bool):
     repeats = Repeats(RunDir(tmp_path), Disturbance(max_wait_pct=25.0), planned=10)
     [kept], why = repeats.judge_boot([ended(code)])
     assert why == ("host-disturbed" if again else "")
     assert kept.record.void and kept.record.void.code == ("host-disturbed" if again else code)
+    assert (f"Its own trouble was {code}: so it ended" in kept.record.void.message) == bool(again and code)
     assert repeats.judge_boot([ended(code, share=0.1)])[1] == ""
+
+
+def test_a_fault_of_the_emulator_is_made_again_three_times(tmp_path: Path):
+    repeats, one = Repeats(RunDir(tmp_path), None, planned=10), ended("emulator-fault")
+    for _ in range(3):
+        assert repeats.judge_boot([one])[1] == "emulator-fault"
+        repeats.count(one.record, "emulator-fault")
+    [kept], why = repeats.judge_boot([one])
+    assert kept.record.void and (why, kept.record.void.code) == ("", "oops")
+
+
+def test_by_default_a_fifth_of_the_plan_is_made_again_for_the_hosts_sake(tmp_path: Path):
+    repeats = Repeats(RunDir(tmp_path), Disturbance(max_wait_pct=25.0), planned=10)
+    for number in range(2):
+        assert repeats.judge_boot([ended(None)])[1] == "host-disturbed"
+        repeats.count(structs.replace(ended(None).record, id=f"other-{number}"), "host-disturbed")
+    [kept], why = repeats.judge_boot([ended(None)])
+    assert (kept.record.status, why) == ("ok", "")
 
 
 class Clock:

@@ -359,11 +359,13 @@ def test_the_environment_has_the_sysctls_that_were_in_force(tmp_path: Path) -> N
     assert found == {"kernel.sched_autogroup_enabled": "0", "kernel.threads-max": "7000"}
 
 
-def test_a_setup_whose_time_was_up_is_told_as_that(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("status", "late"), [(124, True), (137, True), (1, False)])
+def test_a_setup_whose_time_was_up_is_told_as_that(tmp_path: Path, status: int, late: bool) -> None:
     (tmp_path / "setup").mkdir()
-    (tmp_path / "setup" / "exit.json").write_text('{"status": 124, "seconds": 493.05, "started": 4605.95}')
+    (tmp_path / "setup" / "exit.json").write_text(f'{{"status": {status}, "seconds": 493.05, "started": 4605.95}}')
     reason = str(check_gates(tmp_path, Contender(kernel="k", scheduler="scx_fake")))
-    assert reason.startswith("setup-failed: ") and reason.endswith("ended with status 124: its time was up")
+    said = f"ended with status {status}" + ": its time was up" * late
+    assert reason.startswith("setup-failed: ") and reason.endswith(said)
     (tmp_path / "setup" / "exit.json").write_text("{")
     assert check_gates(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"
 

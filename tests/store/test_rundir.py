@@ -15,6 +15,7 @@ from waiting import wait_for
 from kduel.core.editions import EDITION
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step
+from kduel.store import run_lock
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
 from kduel.store.rundir import RunDir
 from kduel.store.whole_files import as_disk_error, write_whole
@@ -227,3 +228,17 @@ def test_a_program_without_a_name_is_told_apart_from_the_disk(tmp_path: Path) ->
     ):
         subprocess.run([""], check=False)
     assert "Name a program" in caught.value.remedy and "space" not in caught.value.remedy
+
+
+def test_who_is_at_work_in_a_run_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut it is known which host's command was there."""
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        synced.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    with run_lock.hold(tmp_path, 0):
+        assert synced == [(tmp_path / run_lock.NAME).stat().st_size] and synced[0] > 0

@@ -15,6 +15,7 @@ import pytest
 from forked import ForkedKduel
 
 from kduel.core.errors import InputError
+from kduel.run.bisect import command
 from kduel.run.bisect.command import parse_number
 from kduel.run.bisect.history import read_history
 from kduel.run.bisect.terms import Unmeasurable
@@ -222,3 +223,26 @@ def test_only_one_finite_number_counts(printed: str) -> None:
 
 def test_numbers_are_read_as_printed() -> None:
     assert [parse_number(text) for text in ("5", " 5.25\n", "-1e3", "+7")] == [5.0, 5.25, -1000.0, 7.0]
+
+
+def test_the_ends_keep_their_checkouts(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are measured again and again, and each has its own build."""
+    monkeypatch.setattr(command, "KEPT", 2)
+    first, last, *others = [git(repository, "rev-parse", f"c{number}") for number in (0, 7, 3, 4)]
+    measured = command.ShellMeasurement(repository, tmp_path / "place", "true", (first, last), 9)
+    try:
+        for one in (first, last, *others):
+            measured.check_out(one)
+        assert {path.name for path in (tmp_path / "place").iterdir()} == {first, last, others[-1]}
+    finally:
+        measured.close()
+
+
+def test_a_command_that_a_signal_ended_gives_no_value(repository: Path, tmp_path: Path) -> None:
+    commit = git(repository, "rev-parse", "c0")
+    measured = command.ShellMeasurement(repository, tmp_path / "place", "echo 5; kill -KILL $$", (commit, commit), 9)
+    try:
+        with pytest.raises(Unmeasurable, match="was ended by signal 9: 5"):
+            measured(commit)
+    finally:
+        measured.close()
