@@ -117,11 +117,19 @@ def test_the_answer_is_seen_first_then_a_picture_the_table_and_what_to_know(
         assert len([x for x in seen["ticks"] if 0 <= x <= width]) >= 2, (kind, "numbers of the axis")
 
 
-def test_the_page_of_differences_fits_a_phone(pages: Path, browser: Browser) -> None:
-    browser.resize(400, 900)
-    browser.media()
-    browser.open(pages / "diff.html")
-    assert browser.evaluate("innerWidth") == browser.evaluate("document.documentElement.scrollWidth") == 400
+def test_the_page_of_differences_fits_a_phone_and_axe_finds_nothing(
+    pages: Path, browser: Browser, need: Callable[..., str]
+) -> None:
+    need(str(MODULES / ".bin/html-validate"))
+    axe = (MODULES / "axe-core/axe.min.js").read_text("utf-8")
+    for width, scheme in ((400, "light"), (1280, "dark")):
+        browser.resize(width, 900)
+        browser.media("screen", scheme)
+        browser.open(pages / "diff.html")
+        assert browser.evaluate("innerWidth") == browser.evaluate("document.documentElement.scrollWidth") == width
+        browser.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+        browser.evaluate(f"{axe}; 0")
+        assert browser.evaluate(RUN) == [], width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -103,7 +103,7 @@ def markdown_page(page: CampaignPage) -> str:
 
 HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;overflow-wrap:anywhere;margin:2em auto;padding:0 1em;color-scheme:light dark}"
     "h1{font-size:1.4em}div{overflow-x:auto}table{border-collapse:collapse}"
     "th,td{padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
     "summary h2{display:inline;font-size:1.1em}details{margin:.6em 0}"
@@ -123,21 +123,25 @@ def html(page: CampaignPage, picture: str = "") -> str:
         parts.append(f"<details><summary>{heading}</summary>" if section.folded else heading)
         parts += [f"<p>{safe(sentence)}</p>" for sentence in section.sentences]
         if section.table is not None:
-            parts.append(f"<div><table>{html_rows(section.table, safe)}</table></div>")
+            parts.append(f'<div tabindex="0"><table>{html_rows(section.table, safe)}</table></div>')
         if section.bullets:
             parts.append(f"<ul>{''.join(f'<li>{safe(bullet)}</li>' for bullet in section.bullets)}</ul>")
         parts.append("</details>" if section.folded else "")
     head = f"{HEAD}<title>{safe(cut_in_the_middle(page.title, 70))}</title><style>{STYLE}</style>"
     body = "\n".join(part for part in parts if part)
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body><main>\n{body}\n</main></body></html>\n'
 
 
 def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
     """The rows of a table's element."""
 
+    def cell(place: int, words: str, tag: str) -> str:
+        one = tag if words else "td"  # an empty head is none
+        mark = ' class="n"' if place >= table.numbers_from else ""
+        return f"<{one}{mark}>{safe(words)}</{one}>"
+
     def line(cells: Sequence[str], tag: str) -> str:
-        marked = (f'<{tag} class="n">' if place >= table.numbers_from else f"<{tag}>" for place in range(len(cells)))
-        return "".join(f"{mark}{safe(cell)}</{tag}>" for mark, cell in zip(marked, cells, strict=True))
+        return "".join(cell(place, words, tag) for place, words in enumerate(cells))
 
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.rows)
     return f"<thead><tr>{line(table.head, 'th')}</tr></thead><tbody>{body}</tbody>"
