@@ -108,7 +108,7 @@ def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
     [
         ('[study]\nname = "x"\nalpha = 0.5\n', ("from 1e-06", "below 0.5")),
         ('[study]\nname = "x"\ndelta = 200.0\n', ("above 0", "at most 100")),
-        ('[study]\nname = "x"\ndelta = 0.0\n', ("study.delta is 0.0", "above 0")),
+        ('[study]\nname = "x"\ndelta = 0.0\n', ("above 0",)),
         ('[study]\nname = "x"\n[blocks]\nfixed = 100001\n', ("from 1 to 100,000",)),
         ('[study]\nname = "x"\n[blocks]\nmax = 0\n', ("from 1 to 100,000",)),
     ],

@@ -24,7 +24,7 @@ from kduel.core.samples import Distribution, Samples
 from kduel.core.tail_results import TailResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.tails.extremes import fit, return_level
-from kduel.judge.tails.results import bound_result, shift_results, tail_results
+from kduel.judge.tails.results import bound_result, present_level, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles, share_interval
 from kduel.judge.verdict.rule import Rule
 from kduel.report.content.closing import closing
@@ -337,3 +337,11 @@ def test_a_bucket_exceeds_a_limit_only_from_its_lower_end_on() -> None:
     assert (within.exceeding, within.hidden) == (0, 12 * 990)
     beyond = bound_result(boots(151.0), Bound(metric="latency", limit="147 us", share=1e-3), 0.05)
     assert beyond.verdict == "violated" and beyond.hidden == 0
+
+
+def test_the_level_of_a_run_that_may_have_stopped_is_that_of_its_look() -> None:
+    """At the end of a plan with looks on the way less than all of alpha is left; with one look it is all there."""
+    rule = Rule()
+    assert present_level(rule, rule.max_blocks, 0.05) < 0.05
+    assert present_level(rule, 10, 0.05) < present_level(rule, rule.max_blocks, 0.05)
+    assert present_level(Rule.fixed_blocks(20), 20, 0.05) == 0.05

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.kernels.compile.cause import LONGEST, find_cause
+from kduel.machines.build import trouble_of
 
 
 def failing(tmp_path: Path, makefile: str, **files: str) -> tuple[str, int]:
@@ -94,3 +95,17 @@ def test_any_log_gives_few_short_lines(log: str) -> None:
     found = find_cause(log, 1)
     assert 1 <= len(found.lines) <= 4
     assert all(len(line) <= LONGEST and "\n" not in line for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("status", "void"), [(0, None), (1, "does-not-build"), (2, "does-not-build"), (124, "deadline")]
+)
+def test_each_status_of_a_timed_build_but_0_makes_its_trial_void(
+    tmp_path: Path, status: int, void: str | None
+) -> None:
+    step = tmp_path / "01-kernel-build"
+    step.mkdir()
+    (step / "build.log").write_text("make: *** [Makefile:1: all] Error 1\n")
+    (step / "exit.json").write_text(f'{{"status": {status}}}')
+    trouble = trouble_of(tmp_path)
+    assert (trouble.void if trouble else None) == void

@@ -152,3 +152,18 @@ def test_results_from_a_disk_that_was_full_do_not_count(
     program("df", f"echo fs 1 1 {free} 1% /")
     assert own.bring_home(SEEN).void == void
     assert not (tmp_path / "kduel-1").exists()
+
+
+@pytest.mark.parametrize(
+    ("date", "boot", "jump"), [(104.5, "a", 3.5), (98.0, "a", -3.0), (102.9, "a", None), (104.5, "b", None)]
+)
+def test_a_clock_that_was_set_during_a_trial_is_told(date: float, boot: str, jump: float | None) -> None:
+    def seen(date: float, at: float, boot: str) -> Observation:
+        return Observation(
+            boot_id=boot, release="6.1", architecture="x86_64", uptime=9.0, date=date, cmdline="", at=at
+        )
+
+    journey = object.__new__(Journey)
+    journey.facts, journey.log = {}, []
+    journey.compare_clocks(seen(100.0, 0.0, "a"), seen(date, 1.0, boot))
+    assert journey.facts == ({} if jump is None else {"clock_jump_seconds": jump})
