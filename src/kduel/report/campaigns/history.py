@@ -8,7 +8,7 @@ from kduel.analysis.campaigns.steps import LevelChange
 from kduel.core.format import MISSING, mean_and_sd, percent, with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
-from kduel.report.plots.effects import PICTURE, Spec, base, svg
+from kduel.report.plots.effects import PICTURE, Spec, base, layer, quantitative, svg
 
 MOST_PICTURES = 12
 
@@ -74,8 +74,9 @@ def picture(found: MetricHistory) -> Spec:
         ]
         steps = [{"when": line.points[step.index].when} for step in line.steps]
         x: Spec = {"field": "when", "type": "temporal", "title": None}
-        y: Spec = {"type": "quantitative", "title": line.unit, "scale": {"zero": False}}
-        colour = PICTURE.arms[0]
+        y: Spec = {"title": line.unit, "scale": {"zero": False}}
+        spread = {"x": x, "y": quantitative("low", **y), "y2": {"field": "high"}}
+        drawn = {"type": "line", "point": True, "color": PICTURE.arms[0]}
         panels.append(
             {
                 "title": {"text": f"{line.key}, {line.contender}", "anchor": "start", "color": PICTURE.ink},
@@ -83,19 +84,9 @@ def picture(found: MetricHistory) -> Spec:
                 "height": 140,
                 "data": {"values": rows},
                 "layer": [
-                    {
-                        "data": {"values": steps},
-                        "mark": {"type": "rule", "color": PICTURE.arms[1], "strokeWidth": 2},
-                        "encoding": {"x": x},
-                    },
-                    {
-                        "mark": {"type": "rule", "color": PICTURE.dim},
-                        "encoding": {"x": x, "y": {"field": "low", **y}, "y2": {"field": "high"}},
-                    },
-                    {
-                        "mark": {"type": "line", "point": True, "color": colour},
-                        "encoding": {"x": x, "y": {"field": "mean", **y}},
-                    },
+                    layer({"type": "rule", "color": PICTURE.arms[1], "strokeWidth": 2}, {"x": x}, steps),
+                    layer({"type": "rule", "color": PICTURE.dim}, spread),
+                    layer(drawn, {"x": x, "y": quantitative("mean", **y)}),
                 ],
             }
         )

@@ -5,6 +5,7 @@ Strings of users only ever stand in data, never in a field's name or an expressi
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -28,6 +29,9 @@ FOREST_ROWS = 40
 """More rows than this are no picture any more."""
 
 
+TONES = ("better", "worse", "neutral", "same", "undecided")
+
+
 class Theme(Struct, frozen=True):
     """Colours: as names of the page's CSS variables, or fixed ones for a picture."""
 
@@ -38,7 +42,7 @@ class Theme(Struct, frozen=True):
     paper: str | None
     arms: tuple[str, ...]
     tones: tuple[str, ...]
-    """better, worse, neutral, same, undecided."""
+    """Of TONES."""
 
 
 PAGE = Theme(
@@ -48,7 +52,7 @@ PAGE = Theme(
     band="var(--band)",
     paper=None,
     arms=tuple(f"var(--arm{number})" for number in range(6)),
-    tones=tuple(f"var(--{tone})" for tone in ("better", "worse", "neutral", "same", "undecided")),
+    tones=tuple(f"var(--{tone})" for tone in TONES),
 )
 PICTURE = Theme(
     ink="#1b1f24",
@@ -59,7 +63,6 @@ PICTURE = Theme(
     arms=("#3b6fb6", "#d9731a", "#2c8c6b", "#a04a8f", "#8a6d1d", "#5f6b7a"),
     tones=("#12784a", "#b3261e", "#7a3ea8", "#2b6cb0", "#8a6100"),
 )
-TONES = ("better", "worse", "neutral", "same", "undecided")
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 
@@ -67,6 +70,26 @@ def tone(metric: MetricResult) -> str:
     if shows_difference(metric):
         return side(metric)
     return "same" if metric.claimed else "undecided"
+
+
+def quantitative(field: str, **further: Any) -> Spec:
+    """A channel for the numbers of a field."""
+    return {"field": field, "type": "quantitative", **further}
+
+
+def nominal(field: str, **further: Any) -> Spec:
+    """A channel for the names in a field."""
+    return {"field": field, "type": "nominal", **further}
+
+
+def toned(theme: Theme) -> Spec:
+    """The channel of colour by tone."""
+    return nominal("tone", scale={"domain": list(TONES), "range": list(theme.tones)}, legend=None)
+
+
+def layer(mark: Spec, encoding: Spec, rows: Sequence[Row] | None = None) -> Spec:
+    """A layer, on the rows of the whole unless it has its own."""
+    return {**({} if rows is None else {"data": {"values": [*rows]}}), "mark": mark, "encoding": encoding}
 
 
 def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) -> Spec:
@@ -152,34 +175,23 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
     rows = forest_rows(shown, scale)
     row: Spec = {"field": "row", "type": "ordinal", "axis": None, "scale": {"paddingInner": 0, "paddingOuter": 0}}
     domain = [on_axis(scale.low, scale), on_axis(scale.high, scale)]
-    x: Spec = {"type": "quantitative", "scale": {"domain": domain, "nice": False}}
+    x: Spec = {"scale": {"domain": domain, "nice": False}}
     axis: Spec = {"title": "change against the baseline, %", "labelExpr": SIGNED, "tickCount": 7}
     names = {name: name for name in ("low", "effect", "high", "under", "over")}
     if isinstance(scale, Ratios):
         names = {name: f"{name}_ratio" for name in names}
         x["scale"]["type"] = "log"
         axis["title"] += ", logarithmic"
-        axis |= {
-            "labelExpr": AS_CHANGE,
-            "values": [on_axis(value, scale) for value in scale.ticks(4)],
-            "labelOverlap": False,
-        }
-    colour = {
-        "field": "tone",
-        "type": "nominal",
-        "scale": {"domain": list(TONES), "range": list(theme.tones)},
-        "legend": None,
-    }
-    tip = [
-        {"field": "label", "type": "nominal", "title": "metric"},
-        {"field": "told", "type": "nominal", "title": "change"},
-    ]
+        ticks = [on_axis(value, scale) for value in scale.ticks(4)]
+        axis |= {"labelExpr": AS_CHANGE, "values": ticks, "labelOverlap": False}
+    colour = toned(theme)
+    tip = [nominal("label", title="metric"), nominal("told", title="change")]
     words: Spec = {"type": "text", "align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
 
     def lower_half(field: str, mark: Spec, **further: Spec) -> Spec:
         """A layer below the words of a row."""
-        at = {"y": row, "yOffset": {"value": 32}, "x": {"field": names[field], **x}, **further}
-        return {"mark": mark, "encoding": {**at, "color": colour, "tooltip": tip}}
+        at = {"y": row, "yOffset": {"value": 32}, "x": quantitative(names[field], **x), **further}
+        return layer(mark, {**at, "color": colour, "tooltip": tip})
 
     def edge(field: str, shape: str) -> Spec:
         mark = {"type": "point", "shape": shape, "filled": True, "size": 70, "opacity": 1}
@@ -193,21 +205,17 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
         ]
     said = {"y": row, "x": {"value": {"expr": "width - 2"}}, "text": {"field": "said"}, "color": colour}
     spec["layer"] = [
-        {
-            "data": {"values": [{"low": on_axis(-delta, scale), "high": on_axis(delta, scale)}]},
-            "mark": {"type": "rect", "color": theme.band},
-            "encoding": {"x": {"field": "low", **x, "axis": axis}, "x2": {"field": "high"}},
-        },
-        {
-            "data": {"values": [{"zero": on_axis(0, scale)}]},
-            "mark": {"type": "rule", "color": theme.dim},
-            "encoding": {"x": {"field": "zero", **x}},
-        },
-        {
-            "mark": {**words, "limit": {"expr": "max(80, width - 185)"}},
-            "encoding": {"y": row, "x": {"value": 2}, "text": {"field": "label"}},
-        },
-        {"mark": {**words, "align": "right", "fontWeight": "bold"}, "encoding": said},
+        layer(
+            {"type": "rect", "color": theme.band},
+            {"x": quantitative("low", **x, axis=axis), "x2": {"field": "high"}},
+            [{"low": on_axis(-delta, scale), "high": on_axis(delta, scale)}],
+        ),
+        layer({"type": "rule", "color": theme.dim}, {"x": quantitative("zero", **x)}, [{"zero": on_axis(0, scale)}]),
+        layer(
+            {**words, "limit": {"expr": "max(80, width - 185)"}},
+            {"y": row, "x": {"value": 2}, "text": {"field": "label"}},
+        ),
+        layer({**words, "align": "right", "fontWeight": "bold"}, said),
         lower_half(
             "low",
             {"type": "rule", "strokeWidth": 3, "strokeCap": "round", "dy": 9, "opacity": 0.85},

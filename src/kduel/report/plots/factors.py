@@ -10,7 +10,7 @@ from kduel.judge.factors.headline import subjects
 from kduel.judge.verdict.spending import critical_t
 from kduel.report.content.factors import CellMean, FactorGroup, mean_of, number_of
 from kduel.report.content.fits import Fit
-from kduel.report.plots.effects import SIGNED, TONES, Row, Spec, Theme, base, tone
+from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base, layer, nominal, quantitative, tone, toned
 
 PANEL = 300
 
@@ -90,11 +90,8 @@ def curve_rows(group: FactorGroup, factor: str) -> list[Row]:
 
 def fitted_layer(curves: Sequence[Row]) -> Spec:
     """The fitted curves, dashed."""
-    return {
-        "data": {"values": list(curves)},
-        "mark": {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.5},
-        "encoding": {"y": {"field": "fit", "type": "quantitative"}, "tooltip": None},
-    }
+    mark = {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.5}
+    return layer(mark, {"y": quantitative("fit"), "tooltip": None}, curves)
 
 
 def scaling(fit: Fit, group: FactorGroup, theme: Theme) -> Spec:
@@ -109,16 +106,13 @@ def scaling(fit: Fit, group: FactorGroup, theme: Theme) -> Spec:
     unit = visible(group.effects[0].result.unit, 40)
     spec = base(theme, PANEL, 220, rows)
     spec["encoding"] = {
-        "x": {"field": "level", "type": "quantitative", "axis": axis, "scale": {"zero": False, "padding": 16}},
-        "y": {"field": "mean", "type": "quantitative", "title": unit, "scale": {"zero": False}},
+        "x": quantitative("level", axis=axis, scale={"zero": False, "padding": 16}),
+        "y": quantitative("mean", title=unit, scale={"zero": False}),
         "color": {"value": theme.arms[0]},
-        "tooltip": [{"field": name, "type": "nominal"} for name in ("level", "told")],
+        "tooltip": [nominal("level"), nominal("told")],
     }
     spec["layer"] = [
-        {
-            "mark": {"type": "rule", "opacity": 0.5},
-            "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "most"}},
-        },
+        layer({"type": "rule", "opacity": 0.5}, {"y": quantitative("least"), "y2": {"field": "most"}}),
         {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}},
         fitted_layer(curve_rows(group, fit.factor)),
     ]
@@ -133,18 +127,15 @@ def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> 
         if scaled:
             row["level"] = number_of(row["level"])
     axis: Spec = {"title": visible(factor, 100), "labelAngle": 0, "labelColor": theme.ink}
-    x: Spec = (
-        {"field": "level", "type": "quantitative", "axis": axis | {"values": sorted({row["level"] for row in means})}, "scale": {"zero": False, "padding": 16}}
-        if scaled
-        else {"field": "level", "type": "nominal", "axis": axis, "sort": {"field": "place", "op": "min"}, "scale": {"type": "point", "padding": 0.5}}
-    )  # fmt: skip
-    colour: Spec = {
-        "field": "line",
-        "type": "nominal",
-        "sort": {"field": "rank", "op": "min"},
-        "scale": {"range": list(theme.arms)},
-        "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
-    }
+    if scaled:
+        axis["values"] = sorted({row["level"] for row in means})
+        x = quantitative("level", axis=axis, scale={"zero": False, "padding": 16})
+    else:
+        points = {"type": "point", "padding": 0.5}
+        x = nominal("level", axis=axis, sort={"field": "place", "op": "min"}, scale=points)
+    legend = {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1}
+    order = {"field": "rank", "op": "min"}
+    tip = [nominal(name) for name in ("line", "level", "told")]
     unit = visible(group.effects[0].result.unit, 40)
     left: Spec = {
         "data": {"values": means},
@@ -152,61 +143,38 @@ def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> 
         "height": 220,
         "encoding": {
             "x": x,
-            "y": {"field": "mean", "type": "quantitative", "title": unit, "scale": {"zero": False}},
-            "color": colour,
-            "tooltip": [{"field": name, "type": "nominal"} for name in ("line", "level", "told")],
+            "y": quantitative("mean", title=unit, scale={"zero": False}),
+            "color": nominal("line", sort=order, scale={"range": list(theme.arms)}, legend=legend),
+            "tooltip": tip,
         },
         "layer": [
-            {
-                "mark": {"type": "area", "opacity": 0.15} if scaled else {"type": "rule", "opacity": 0.5},
-                "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "most"}},
-            },
+            layer(
+                {"type": "area", "opacity": 0.15} if scaled else {"type": "rule", "opacity": 0.5},
+                {"y": quantitative("least"), "y2": {"field": "most"}},
+            ),
             {"mark": {"type": "line", "strokeWidth": 2}},
             {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}},
             *([fitted_layer(curves)] if scaled and (curves := curve_rows(group, factor)) else []),
         ],
     }
-    tip = [{"field": name, "type": "nominal"} for name in ("line", "level", "told")]
-    toned: Spec = {
-        "field": "tone",
-        "type": "nominal",
-        "scale": {"domain": list(TONES), "range": list(theme.tones)},
-        "legend": None,
-    }
-    offset: Spec = {} if scaled else {"xOffset": {"field": "line", "type": "nominal"}}
     # Beside one another they need bands, not points.
-    place: Spec = {**({key: value for key, value in x.items() if key != "scale"} if offset else x)}
-    y: Spec = {"type": "quantitative", "title": "change against the first level, %", "axis": {"labelExpr": SIGNED}}
+    place: Spec = x if scaled else {key: value for key, value in x.items() if key != "scale"}
+    at: Spec = {"x": place} if scaled else {"x": place, "xOffset": nominal("line")}
+    shown_as: Spec = {"color": toned(theme), "tooltip": tip}
+    y: Spec = {"title": "change against the first level, %", "axis": {"labelExpr": SIGNED}}
+    span: Spec = {"y": quantitative("low", **y), "y2": {"field": "high"}}
     right: Spec = {
         "data": {"values": shown},
         "width": PANEL,
         "height": 220,
         "layer": [
-            {
-                "data": {"values": [{"low": -delta, "high": delta}]},
-                "mark": {"type": "rect", "color": theme.band},
-                "encoding": {"y": {"field": "low", **y}, "y2": {"field": "high"}},
-            },
-            {
-                "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "color": theme.dim},
-                "encoding": {"y": {"field": "zero", **y}},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 3},
-                "encoding": {
-                    "x": place,
-                    **offset,
-                    "y": {"field": "low", **y},
-                    "y2": {"field": "high"},
-                    "color": toned,
-                    "tooltip": tip,
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-                "encoding": {"x": place, **offset, "y": {"field": "effect", **y}, "color": toned, "tooltip": tip},
-            },
+            layer({"type": "rect", "color": theme.band}, span, [{"low": -delta, "high": delta}]),
+            layer({"type": "rule", "color": theme.dim}, {"y": quantitative("zero", **y)}, [{"zero": 0}]),
+            layer({"type": "rule", "strokeWidth": 3}, {**at, **span, **shown_as}),
+            layer(
+                {"type": "point", "filled": True, "size": 80, "opacity": 1},
+                {**at, "y": quantitative("effect", **y), **shown_as},
+            ),
         ],
     }
     spec = base(theme, PANEL, 220, [])

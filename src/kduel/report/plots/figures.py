@@ -15,7 +15,7 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report.content.evidence import evidence
 from kduel.report.content.notes import key
-from kduel.report.plots.effects import PICTURE, Row, Spec, base, drawable_metrics, forest
+from kduel.report.plots.effects import PICTURE, Row, Spec, base, drawable_metrics, forest, nominal, quantitative
 from kduel.report.plots.engine import drawing
 from kduel.report.plots.values import strip, value_rows
 from kduel.store.collect import step_directory
@@ -81,21 +81,16 @@ def busy_share(row: list[int]) -> float:
 
 def processes_spec(rows: list[Row], width: int) -> Spec:
     """One bar for each process, a panel for each contender; the darker, the longer it was on a CPU."""
+    greys, legend = {"scheme": "greys", "domain": [-0.4, 1]}, {"orient": "bottom", "values": [0, 0.5, 1]}
     spec = base(PICTURE, width, {"step": 5}, rows)
     spec |= {
         "mark": {"type": "bar"},
         "encoding": {
-            "row": {"field": "c", "type": "nominal", "sort": None, "title": None, "header": {"labelOrient": "top"}},
+            "row": nominal("c", sort=None, title=None, header={"labelOrient": "top"}),
             "y": {"field": "p", "type": "ordinal", "axis": None, "title": "process"},
-            "x": {"field": "start", "type": "quantitative", "title": "seconds from the start"},
+            "x": quantitative("start", title="seconds from the start"),
             "x2": {"field": "end"},
-            "color": {
-                "field": "busy",
-                "type": "quantitative",
-                "title": "share on a CPU",
-                "scale": {"scheme": "greys", "domain": [-0.4, 1]},
-                "legend": {"orient": "bottom", "values": [0, 0.5, 1]},
-            },
+            "color": quantitative("busy", title="share on a CPU", scale=greys, legend=legend),
         },
     }
     spec["autosize"] = {"type": "pad"}
@@ -118,21 +113,15 @@ def boot_rows(run: Path) -> list[Row]:
 
 def boot_spec(rows: list[Row], width: int) -> Spec:
     """One bar for each contender, in the stages of its boot."""
+    legend = {"orient": "bottom", "columns": 2}
     spec = base(PICTURE, width, {"step": 34}, rows)
     spec |= {
         "mark": {"type": "bar", "stroke": PICTURE.paper, "size": 20},
         "encoding": {
-            "y": {"field": "c", "type": "nominal", "sort": None, "title": None},
-            "x": {"field": "v", "type": "quantitative", "stack": "zero", "title": "seconds (median)"},
-            "order": {"field": "n", "type": "quantitative"},
-            "color": {
-                "field": "stage",
-                "type": "nominal",
-                "sort": None,
-                "title": None,
-                "scale": {"scheme": "greys"},
-                "legend": {"orient": "bottom", "columns": 2},
-            },
+            "y": nominal("c", sort=None, title=None),
+            "x": quantitative("v", stack="zero", title="seconds (median)"),
+            "order": quantitative("n"),
+            "color": nominal("stage", sort=None, title=None, scale={"scheme": "greys"}, legend=legend),
         },
     }
     return spec

@@ -7,7 +7,7 @@ from kduel.analysis.tradeoffs.pareto import Position, Scale
 from kduel.core.format import percent
 from kduel.core.text import visible
 from kduel.report.content.overview import beginning
-from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base
+from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base, layer, nominal, quantitative
 from kduel.report.plots.intervals import FARTHEST
 
 PANEL = 250
@@ -48,49 +48,30 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
     def channel(scale: Scale, field: str, arrow: str) -> Spec:
         reach = [abs(v) for p in scale.places.values() for v in (p.effect, p.low, p.high) if v is not None]
         limit = 1.1 * max(2 * delta, min(FARTHEST, max(reach)))
-        return {
-            "field": field,
-            "type": "quantitative",
-            # With neither way better it stands as it is.
-            "scale": {"domain": [beginning(limit), limit], "nice": False, "reverse": scale.better == "lower"},
-            "axis": {"title": f"{scale.axis}, change in % ({arrow} better)", "labelExpr": SIGNED, "tickCount": 5},
-        }
+        # With neither way better it stands as it is.
+        sides = {"domain": [beginning(limit), limit], "nice": False, "reverse": scale.better == "lower"}
+        axis = {"title": f"{scale.axis}, change in % ({arrow} better)", "labelExpr": SIGNED, "tickCount": 5}
+        return quantitative(field, scale=sides, axis=axis)
 
     def encode(**fields: str) -> Spec:
         """Channels x and y over these fields."""
         axes = {"x": (across, "→"), "y": (up, "↑")}
         return {axis: channel(axes[axis][0], field, axes[axis][1]) for axis, field in fields.items()}
 
-    colour: Spec = {
-        "field": "arm",
-        "type": "nominal",
-        "scale": {"domain": list(range(6)), "range": list(theme.arms)},
-        "legend": None,
-    }
-    tip = [
-        {"field": "contender", "type": "nominal"},
-        {"field": "x_told", "type": "nominal", "title": across.axis},
-        {"field": "y_told", "type": "nominal", "title": up.axis},
-    ]
+    colour = nominal("arm", scale={"domain": list(range(6)), "range": list(theme.arms)}, legend=None)
+    tip = [nominal("contender"), nominal("x_told", title=across.axis), nominal("y_told", title=up.axis)]
     drawn: Spec = {"color": colour, "tooltip": tip}
     spec = base(theme, PANEL, PANEL, panel_rows(front, across, up))
     spec["layer"] = [
         *(
-            {
-                "data": {"values": [{"low": -delta, "high": delta}]},
-                "mark": {"type": "rect", "color": theme.band},
-                "encoding": encode(**{axis: "low"}) | {f"{axis}2": {"field": "high"}},
-            }
+            layer(
+                {"type": "rect", "color": theme.band},
+                encode(**{axis: "low"}) | {f"{axis}2": {"field": "high"}},
+                [{"low": -delta, "high": delta}],
+            )
             for axis in "xy"
         ),
-        *(
-            {
-                "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "color": theme.line},
-                "encoding": encode(**{axis: "zero"}),
-            }
-            for axis in "xy"
-        ),
+        *(layer({"type": "rule", "color": theme.line}, encode(**{axis: "zero"}), [{"zero": 0}]) for axis in "xy"),
         *(
             {
                 "transform": [{"filter": f"isValid(datum.{axis}_low)"}],

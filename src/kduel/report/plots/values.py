@@ -2,28 +2,21 @@
 
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.report.plots.effects import Row, Spec, Theme, base
+from kduel.report.plots.effects import Row, Spec, Theme, base, layer, nominal, quantitative
 
+TIP = {"t": "trial", "c": "contender", "b": "block", "s": "value"}
 BOX_FROM = 5
 """A box plot of fewer values would suggest more than is known of their distribution."""
 
 
 def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: int) -> Spec:
     """Every trial's value, each contender's in a row of its own, over a box where there are BOX_FROM of them."""
-    arm = {
-        "field": "c",
-        "type": "nominal",
-        "sort": None,
-        "axis": None,
-        "scale": {"domain": names, "paddingInner": 0.1, "paddingOuter": 0.05},
-    }
-    x = {
-        "field": "v",
-        "type": "quantitative",
-        "scale": {"zero": False, "nice": True},
-        "axis": {"title": unit, "tickCount": 6},
-    }
-    colour = {"field": "c", "type": "nominal", "scale": {"domain": names, "range": list(theme.arms)}, "legend": None}
+    rows_of_arms = {"domain": names, "paddingInner": 0.1, "paddingOuter": 0.05}
+    arm = nominal("c", sort=None, axis=None, scale=rows_of_arms)
+    x = quantitative("v", scale={"zero": False, "nice": True}, axis={"title": unit, "tickCount": 6})
+    colour = nominal("c", scale={"domain": names, "range": list(theme.arms)}, legend=None)
+    offset = quantitative("j", scale={"domain": [-1, 1], "range": [30, 52]})
+    tip = [nominal(field, title=title) for field, title in TIP.items()]
     boxes: Spec = {
         "transform": [
             {"joinaggregate": [{"op": "count", "as": "k"}], "groupby": ["c"]},
@@ -47,21 +40,10 @@ def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: 
             "mark": {"type": "text", "align": "left", "baseline": "middle", "dy": -29, "limit": {"expr": "width"}},
             "encoding": {"y": arm, "x": {"value": 2}, "text": {"field": "c"}, "color": colour},
         },
-        {
-            "mark": {"type": "circle", "size": 46, "opacity": 0.75, "stroke": theme.paper, "strokeWidth": 0.7},
-            "encoding": {
-                "y": arm,
-                "x": x,
-                "yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-1, 1], "range": [30, 52]}},
-                "color": colour,
-                "tooltip": [
-                    {"field": "t", "type": "nominal", "title": "trial"},
-                    {"field": "c", "type": "nominal", "title": "contender"},
-                    {"field": "b", "type": "nominal", "title": "block"},
-                    {"field": "s", "type": "nominal", "title": "value"},
-                ],
-            },
-        },
+        layer(
+            {"type": "circle", "size": 46, "opacity": 0.75, "stroke": theme.paper, "strokeWidth": 0.7},
+            {"y": arm, "x": x, "yOffset": offset, "color": colour, "tooltip": tip},
+        ),
     ]
     if any(sum(row["c"] == name for row in rows) >= BOX_FROM for name in names):
         spec["layer"].insert(1, boxes)
@@ -77,16 +59,8 @@ def value_rows(results: Results, metric: MetricResult) -> list[Row]:
             if value is None:
                 continue
             trial = trials.get((block, name))
-            rows.append(
-                {
-                    "c": name,
-                    "b": block,
-                    "v": value,
-                    "s": f"{value:.10g}",
-                    "t": trial.id if trial else f"number {block}",
-                    "j": jitter(index, arm),
-                }
-            )
+            told = trial.id if trial else f"number {block}"
+            rows.append({"c": name, "b": block, "v": value, "s": f"{value:.10g}", "t": told, "j": jitter(index, arm)})
     return rows
 
 
