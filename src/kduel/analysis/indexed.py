@@ -47,7 +47,7 @@ def indexed_history(
         if len(points) > 1:
             points.sort(key=by_time)
             told: Callable[[str, str], str] = (
-                partial(changes_between, index.parent, place[1]) if attributed else no_attribution
+                partial(changes_between, index.parent, place[1]) if attributed else lambda *_: ""
             )
             lines.append(line_of(place[:3], units[place], points, alpha, told))
     return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, apart=divided)
@@ -65,8 +65,3 @@ def changes_between(place: Path, contender: str, before: str, after: str) -> str
     except StopIteration:
         return "What else changed is not known: a run was changed since it was indexed."
     return attribute(*columns).told
-
-
-def no_attribution(before: str, after: str) -> str:
-    del before, after
-    return ""

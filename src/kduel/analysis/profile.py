@@ -261,18 +261,22 @@ def rows_of(
     inclusive = CostTable(within)
     whole = dict(zip(inclusive.keys, inclusive.costs(discoveries.level), strict=True))
     known = [frozenset().union(*(trial.sampled.known for trial in arm.trials)) for arm in arms]
-    rows = [
-        ProfileRow(
-            context=key[0],
-            function=key[1],
-            cost=final[key],
-            inclusive=whole.get(key),
-            q=q,
-            called=q is not None and q <= alpha,
-            only=only_in(key[1], known),
+    rows = []
+    for key, q in zip(chosen, discoveries.q_values, strict=True):
+        named = [key[1] in names and not key[1].startswith("(") for names in known]
+        only = "" if named[0] == named[1] else "baseline" if named[0] else "contender"
+        called = q is not None and q <= alpha
+        rows.append(
+            ProfileRow(
+                context=key[0],
+                function=key[1],
+                cost=final[key],
+                inclusive=whole.get(key),
+                q=q,
+                called=called,
+                only=only,
+            )
         )
-        for key, q in zip(chosen, discoveries.q_values, strict=True)
-    ]
     for context in SAMPLED_CONTEXTS:
         rare = np.array([not often and key[0] == context for key, often in zip(table.keys, frequent, strict=True)])
         if rare.any():
@@ -280,13 +284,6 @@ def rows_of(
             rows.append(ProfileRow(context=context, function=f"({int(rare.sum())} rarer functions)", cost=pooled))
     rows.sort(key=lambda row: (-abs(row.cost.difference), row.context, row.function))
     return rows, discoveries.level
-
-
-def only_in(function: str, known: list[frozenset[str]]) -> str:
-    """The arm that alone has a function of that name; empty where both have it, or it is no function."""
-    if function.startswith("(") or (function in known[0]) == (function in known[1]):
-        return ""
-    return "baseline" if function in known[0] else "contender"
 
 
 def moved_into(
@@ -305,17 +302,14 @@ def moved_into(
                     for name in set(stack[1:-1]) - {row.function}:
                         callers[name] += value
     nearest = [name for name, value in callers.items() if value >= 0.8 * total]
-    arms = {name: [of_caller(arm, (row.context, name)) for arm in within] for name in nearest}
+    arms = {
+        name: [np.array([block.get((row.context, name), 0.0) for block in arm]) for arm in within] for name in nearest
+    }
     for name in sorted(nearest, key=lambda one: (float(arms[one][0].sum() + arms[one][1].sum()), one)):
         found = cost(arms[name][0], arms[name][1], alpha)
         if found.p is not None and found.p > alpha and abs(found.difference) < abs(row.cost.difference) / 2:
             return name
     return ""
-
-
-def of_caller(arm: list[dict[Stack, float]], key: Stack) -> Floats:
-    """The costs of one key, by block."""
-    return np.array([block.get(key, 0.0) for block in arm])
 
 
 def picoseconds(stacks: list[list[dict[Stack, float]]]) -> dict[str, tuple[int, int]]:

@@ -24,14 +24,12 @@ class VoidCode(Struct, frozen=True, array_like=True):
     machine: it never ran, as the machine, or what manages it, was not there."""
 
 
-def read_codes() -> tuple[VoidCode, ...]:
-    """The table void_codes.txt, in the order of the documentation."""
-    lines = files("kduel.core").joinpath("void_codes.txt").read_text("utf-8").splitlines()
-    rows = [line.split(" | ") for line in lines if not line.startswith("#")]
-    return tuple(msgspec.convert(row, VoidCode) for row in rows)
-
-
-VOID_CODES = read_codes()
+VOID_CODES = tuple(
+    msgspec.convert(line.split(" | "), VoidCode)
+    for line in files("kduel.core").joinpath("void_codes.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+)
+"""In the order of the documentation."""
 WHOSE = {one.code: one.whose for one in VOID_CODES}
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""

@@ -66,7 +66,7 @@ def gating_verdicts(results: Results) -> Iterator[tuple[MetricResult, str]]:
 def test(
     results: Results, metric: MetricResult, contender: ContenderResult, origin: str, effect: str = ""
 ) -> dict[str, Any]:
-    """A test of the schema; `effect` is the name of an effect of factors. Nothing in it is null: what is not known is left out."""
+    """A test of the schema; `effect` is the name of an effect of factors. What is not known is null."""
     path = ".".join(["kduel", *map(schema_name, filter(None, (metric.benchmark, metric.metric, effect)))])
     own = [trial for trial in results.trials if trial.contender == contender.name]
     started = in_utc(first_date(trial.started for trial in own))
@@ -75,7 +75,8 @@ def test(
         (run, metric.baseline, metric.contender, metric.benchmark, metric.metric, *filter(None, [effect]))
     )
     again = reproduction(results)
-    found: dict[str, Any] = {
+    seconds = [trial.seconds for trial in own]
+    return {
         "id": f"{origin}:{hashlib.sha256(identity.encode()).hexdigest()}",
         "origin": origin,
         "build_id": f"{origin}:{contender.sha256 or unique_name(contender.name)}",
@@ -103,26 +104,16 @@ def test(
                 "blocks": metric.n,
                 "reproduce": again.lines(WIDTH) if again else [],
                 "study": again.study.splitlines() if again else [],
-                **{
-                    key: value
-                    for key, value in (
-                        ("run_sha256", results.study.checksum or None),
-                        ("effect_pct", metric.effect_pct),
-                        ("ci_low_pct", metric.ci_low_pct),
-                        ("ci_high_pct", metric.ci_high_pct),
-                    )
-                    if value is not None
-                },
+                "run_sha256": results.study.checksum or None,
+                "effect_pct": metric.effect_pct,
+                "ci_low_pct": metric.ci_low_pct,
+                "ci_high_pct": metric.ci_high_pct,
             }
         },
+        "number": None if metric.mean is None else {"value": metric.mean, "unit": visible(metric.unit, 60) or None},
+        "start_time": started,
+        "duration": None if None in seconds or not own else round(sum(filter(None, seconds)), 3),
     }
-    if metric.mean is not None:
-        found["number"] = {"value": metric.mean, **({"unit": visible(metric.unit, 60)} if metric.unit else {})}
-    if started:
-        found["start_time"] = started
-    if own and all(trial.seconds is not None for trial in own):
-        found["duration"] = round(sum(trial.seconds or 0.0 for trial in own), 3)
-    return found
 
 
 def status(metric: MetricResult) -> Status:

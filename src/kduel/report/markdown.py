@@ -78,8 +78,11 @@ def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
         if metrics:
             both = comparison.primary and comparison.exploratory
             parts.append((f"**{heading}**\n\n" if both else "") + table(comparison, metrics, said))
-    if modal := with_modes(comparison):
-        parts += [f"**{MODES_HEADING.capitalize()}**", bullets([modes_sentence(metric) for metric in modal])]
+    modal = []
+    for one in with_modes(comparison):
+        before, after = (modes_of(one.modes.get(arm, [])) for arm in (one.baseline, one.contender))
+        modal.append(f"{name(one)}: {before} → {after}")
+    parts += [f"**{MODES_HEADING.capitalize()}**", bullets(modal)] if modal else []
     for heading, _, sentences in comparison.conclusion_lists:
         parts += [f"**{heading}**", bullets(sentences)]
     return parts
@@ -98,12 +101,6 @@ def ranking_parts(results: Results) -> list[str]:
             "\n".join(["| rank | contender | against the baseline |", "|---|---|---|", *rows]),
         ]
     return ["## Ranking", *parts, RANKING_MEANS] if parts else []
-
-
-def modes_sentence(metric: MetricResult) -> str:
-    """`shell: 887,907 (40 %), 862,606 (35 %) → 886,780 (40 %)`."""
-    before, after = (modes_of(metric.modes.get(arm, [])) for arm in (metric.baseline, metric.contender))
-    return f"{name(metric)}: {before} → {after}"
 
 
 def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Digest) -> str:

@@ -95,7 +95,8 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
     ]
     check(found)
     # The order in which runs are named does not matter; one whose start is not known comes last.
-    found.sort(key=lambda one: ((start := start_of(one)) is None, start, one.part.name))
+    starts = {id(one): in_utc(first_date(record.started for record in one.run.records())) for one in found}
+    found.sort(key=lambda one: ((start := starts[id(one)]) is None, start, one.part.name))
     name_all(found)
     record = Merge(
         kduel=full_version(),
@@ -104,7 +105,9 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
     )
     with whole_directory(out) as fresh:
         for one in found:
-            with at_rest(one.run):
+            # A runner may have it: hold it, so that it is copied whole.
+            held = (one.run.path / run_lock.NAME).exists()
+            with one.run.hold() if held else contextlib.nullcontext():
                 shutil.copytree(
                     one.run.path,
                     fresh / "runs" / one.part.name,
@@ -139,13 +142,6 @@ def name_machine(found: Sequence[MergedRun], machine: str) -> list[MergedRun]:
     return [MergedRun(part=Part(name=one.part.name, machine=machine), run=one.run, lock=one.lock) for one in found]
 
 
-@contextlib.contextmanager
-def at_rest(run: RunDir) -> Any:
-    """Hold a run that a runner may have, so that it is copied whole. Raises InputError where one is at work in it."""
-    with run.hold() if (run.path / run_lock.NAME).exists() else contextlib.nullcontext():
-        yield
-
-
 def check(found: Sequence[MergedRun]) -> None:
     """Raises InputError where the runs are not several of one experiment."""
     if len(found) < 2:
@@ -172,11 +168,6 @@ def check(found: Sequence[MergedRun]) -> None:
                     f"{one.run.path} and {seen[key]} hold the same trial {record.id}",
                     "One is a copy of the other: merge it once.",
                 )
-
-
-def start_of(one: MergedRun) -> str | None:
-    """Start of the run's first trial, as of `in_utc`; None where no trial has a readable one."""
-    return in_utc(first_date(record.started for record in one.run.records()))
 
 
 def name_all(found: Sequence[MergedRun]) -> None:

@@ -1,7 +1,6 @@
 """Differences between two columns, gathered into things that one could have changed one at a time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
@@ -75,19 +74,13 @@ def different_steps(found: Sequence[Column]) -> list[Difference]:
             if any(parameters.get(name, ...) != have[0].get(name, ...) for parameters in have)
         ]
         if names:
-            values = {
-                column.name: text("; ".join(parameter_words(column.steps[label], name) for name in names))
-                if label in column.steps
-                else None
-                for column in known
-            }
+            values: dict[str, str | None] = {}
+            for column in known:
+                mine = column.steps.get(label)
+                told = (f"{n}={parameter_text(mine[n])}" if n in mine else f"{n} not set" for n in names if mine)
+                values[column.name] = None if mine is None else text("; ".join(told))
             differing.append(Difference(group="benchmarks", key=label, values=values, declared=False))
     return differing
-
-
-def parameter_words(parameters: Mapping[str, Any], name: str) -> str:
-    """`command=sleep 1`, `cpu not set`."""
-    return f"{name}={parameter_text(parameters[name])}" if name in parameters else f"{name} not set"
 
 
 def things_of(found: Sequence[Difference]) -> tuple[list[str], list[str]]:

@@ -95,16 +95,13 @@ def prune_cuts(series: Floats, variances: Floats, cuts: list[int], alpha: float)
     """The cuts whose two sides differ by themselves; the weakest that does not goes first."""
     while cuts:
         edges = [0, *cuts, series.size]
-        chances = [
-            chance_at_cut(series[edges[n] : edges[n + 2]], variances[edges[n] : edges[n + 2]], cut - edges[n])
-            for n, cut in enumerate(cuts)
-        ]
+        chances = []
+        for first, cut, last in zip(edges, cuts, edges[2:], strict=False):
+            # Of a contrast so strong at this one place, or at any other, by noise.
+            values = series[first:last]
+            share = share_above_errors(share_of_cut(values, cut - first), values, variances[first:last])
+            chances.append(chance(share, values.size))
         if max(chances) <= alpha:
             break
         cuts = [cut for cut, chance in zip(cuts, chances, strict=True) if chance < max(chances)]
     return cuts
-
-
-def chance_at_cut(values: Floats, variances: Floats, cut: int) -> float:
-    """The chance of a contrast so strong at this one place, or at any other, by noise."""
-    return chance(share_above_errors(share_of_cut(values, cut), values, variances), values.size)

@@ -24,25 +24,18 @@ def by_metric(results: Results) -> dict[Group, list[EffectResult]]:
 def factor_headlines(results: Results) -> list[Headline]:
     """A sentence for each metric and each level of the first factor against its reference; none for a study without factors."""
     rule = gating_rule(results)
-    return [
-        Headline(
-            baseline=main.references[0],
-            contender=main.levels[0],
-            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group, rule)}{hint_of(main, group)}", 2000),
-        )
-        for (benchmark, metric), group in by_metric(results).items()
-        for main in subjects(group)
-    ]
+    found = []
+    for (benchmark, metric), group in by_metric(results).items():
+        for main in subjects(group):
+            hint = HINT if main.result.hint and any(one.result.claimed for one in group) else ""
+            text = visible(f"{benchmark}/{metric}: {sentence_of(main, group, rule)}{hint}", 2000)
+            found.append(Headline(baseline=main.references[0], contender=main.levels[0], text=text))
+    return found
 
 
 def subjects(group: Sequence[EffectResult]) -> list[EffectResult]:
     """The main effects of the first factor, a level each."""
     return [one for one in group if one.kind == "main" and one.factors == group[0].factors]
-
-
-def hint_of(main: EffectResult, group: Sequence[EffectResult]) -> str:
-    """Words at the end of a sentence that claims something of an exploratory metric."""
-    return HINT if main.result.hint and any(one.result.claimed for one in group) else ""
 
 
 def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -> str:

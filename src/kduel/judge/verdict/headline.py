@@ -92,7 +92,10 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
         each=repeated_unit(results),
     )
     hint = "" if primary or not any(m.claimed and m.hint for m in mine) else HINT
-    return said + hint + not_judged(primary or mine) + disagreement(primary or mine, kind)
+    # The metrics that the sentence does not count, as the benchmark sets them.
+    left = sum(m.by_harness for m in primary or mine)
+    apart = f" ({left} more not judged)" if 0 < left < len(primary or mine) else ""
+    return said + hint + apart + disagreement(primary or mine, kind)
 
 
 def headline(
@@ -202,12 +205,6 @@ def machines_text(torn: Sequence[MetricResult]) -> str:
     return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}{good}: {', '.join(each)}"
 
 
-def not_judged(metrics: Sequence[MetricResult]) -> str:
-    """` (2 more not judged)`: the metrics that a headline does not count, as the benchmark sets them."""
-    left = sum(m.by_harness for m in metrics)
-    return f" ({left} more not judged)" if 0 < left < len(metrics) else ""
-
-
 def repeated_unit(results: Results) -> str:
     """Trials or boots, which were repeated: of an import nothing but that there were trials is known."""
     return "boots" if results.paired else "trials"
@@ -215,12 +212,9 @@ def repeated_unit(results: Results) -> str:
 
 def disagreement(metrics: Sequence[MetricResult], kind: str) -> str:
     """End of a headline of which some metrics have no verdict for all machines."""
-    torn = torn_metrics(metrics)
-    return (
-        ""
-        if len(torn) in (0, len(metrics))
-        else f"; the machines contradict each other in {len(torn)} of {plural(len(metrics), kind)}"
-    )
+    torn = len(torn_metrics(metrics))
+    some = f"; the machines contradict each other in {torn} of {plural(len(metrics), kind)}"
+    return "" if torn in (0, len(metrics)) else some
 
 
 def open_ones(metrics: Sequence[MetricResult]) -> str:

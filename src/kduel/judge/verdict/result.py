@@ -94,6 +94,9 @@ def build(
     least = least_effect(finding)
     same = finding.verdict in ("equivalent", "equal")
     own_slices = {name: table.slices[name] for name in (table.contenders[0], contender) if table.slices.get(name)}
+    called = finding.verdict
+    if finding.scale == "exact" and metric.unit in COUNTS and called in ("faster", "slower", "different"):
+        called = "more" if (finding.mean or 0) > 0 else "fewer"
     return MetricResult(
         benchmark=table.benchmark,
         metric=metric.name,
@@ -122,7 +125,7 @@ def build(
         effect=None if ratio else effect,
         ci_low=None if ratio else low,
         ci_high=None if ratio else high,
-        verdict=verdict_in(metric.unit, finding),
+        verdict=called,
         below_delta=below_delta(before, finding, rule),
         decided_at=finding.decided_at,
         former_verdict=finding.former,
@@ -140,13 +143,6 @@ def build(
         slices=own_slices,
         components=components(table, contender),
     )
-
-
-def verdict_in(unit: str, finding: Assessment) -> Verdict:
-    """The finding's verdict: `more` or `fewer` for counts, which are no time."""
-    if finding.scale == "exact" and unit in COUNTS and finding.verdict in ("faster", "slower", "different"):
-        return "more" if (finding.mean or 0) > 0 else "fewer"
-    return finding.verdict
 
 
 def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult:

@@ -5,7 +5,6 @@ Written here on scipy.special because importing scipy.stats takes two seconds; t
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, ndtr, ndtri, stdtr
 
 from kduel.judge.verdict.spending import Floats
@@ -69,26 +68,16 @@ def sign_flips(differences: Floats) -> float | None:
         return None
     observed = abs(differences.sum()) * (1 - 1e-12)
     if n <= ALL_SIGNS_UP_TO:
-        return float(np.mean(np.abs(all_signs(n) @ differences) >= observed))
+        # Every assignment of signs, its mirror image left out.
+        signs = (1 - 2 * ((np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1)).astype(np.float64)
+        return float(np.mean(np.abs(signs @ differences) >= observed))
     if n > RANDOM_SIGNS_UP_TO:
         size = float(np.sqrt((differences**2).sum()))
         return float(2 * ndtr(-observed / size)) if size else 1.0
-    beyond = np.count_nonzero(np.abs(random_signs(n) @ differences) >= observed)
+    # The same ones always, so that a report can be rebuilt to the digit.
+    drawn = np.random.default_rng(20).integers(0, 2, (RANDOM_SIGNS, n), dtype=np.int8)
+    beyond = np.count_nonzero(np.abs((1 - 2 * drawn).astype(np.float64) @ differences) >= observed)
     return float((beyond + 1) / (RANDOM_SIGNS + 1))
-
-
-@lru_cache(maxsize=16)
-def all_signs(n: int) -> Floats:
-    """Shape (2**(n-1), n): every assignment of signs, its mirror image left out."""
-    patterns: NDArray[np.int_] = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1
-    return (1 - 2 * patterns).astype(np.float64)
-
-
-@lru_cache(maxsize=4)
-def random_signs(n: int) -> Floats:
-    """Shape (RANDOM_SIGNS, n): the same ones always, so that a report can be rebuilt to the digit."""
-    signs = np.random.default_rng(20).integers(0, 2, (RANDOM_SIGNS, n), dtype=np.int8)
-    return (1 - 2 * signs).astype(np.float64)
 
 
 def wilcoxon(differences: Floats) -> float | None:

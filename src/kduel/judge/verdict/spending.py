@@ -28,11 +28,6 @@ REACH = 8.0
 """Standard deviations beyond which a normal density is nothing."""
 
 
-def spent_alpha(alpha: float, fraction: float) -> float:
-    """The part of alpha that may be used up when `fraction` of the blocks is there."""
-    return alpha * math.pow(min(fraction, 1.0), RHO)
-
-
 def normal_levels(alpha: float, looks: Sequence[int], pairs: Sequence[float], max_blocks: int) -> Floats:
     """Per look, the two-sided level of a plain z test that together keep `alpha` over all looks.
 
@@ -40,7 +35,8 @@ def normal_levels(alpha: float, looks: Sequence[int], pairs: Sequence[float], ma
     no new pair has the level of the one before: the data are the same, and what it might spend is left to the next."""
     seen: dict[float, float] = {}
     for blocks, count in zip(looks, pairs, strict=True):
-        seen.setdefault(count, spent_alpha(alpha, blocks / max_blocks))
+        # The part of alpha that may be used up by then.
+        seen.setdefault(count, alpha * math.pow(min(blocks / max_blocks, 1.0), RHO))
     bounds = one_sided_bounds(tuple(seen), tuple(total / 2 for total in seen.values()))
     level = dict(zip(seen, 2.0 * ndtr(-np.array(bounds)), strict=True))
     return np.array([level[count] for count in pairs])

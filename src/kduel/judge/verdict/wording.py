@@ -45,12 +45,6 @@ def verdict_text(result: MetricResult, rule: Rule, blocks: int) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def not_judged_text(result: MetricResult) -> str:
-    """Sentence on what the benchmark's settings determine: no number of blocks would make it a verdict."""
-    seen = f": {effect_in_words(result)}" if result.n else ""
-    return f"{NOT_JUDGED.capitalize()}, as it is {SET_BY_HARNESS}{seen}."
-
-
 def about_machines(result: MetricResult) -> str:
     """The joint result of several machines, and which of them contradicts the others; empty for one machine."""
     found = result.machines
@@ -258,8 +252,9 @@ def withhold(result: MetricResult) -> None:
     result.verdict, result.withheld = "undecided", SET_BY_HARNESS if result.by_harness else CONTRADICTED
     result.below_delta = result.contradicted = False
     result.blocks_more = result.unseen_mode_pct = result.former_verdict = result.former_at = None
-    result.told = (
-        not_judged_text(result)
-        if result.by_harness
-        else f"No verdict for all machines together: {effect_in_words(result)} on the mean. {about_machines(result)}"
-    )
+    if result.by_harness:
+        seen = f": {effect_in_words(result)}" if result.n else ""
+        result.told = f"{NOT_JUDGED.capitalize()}, as it is {SET_BY_HARNESS}{seen}."
+    else:
+        means = effect_in_words(result)
+        result.told = f"No verdict for all machines together: {means} on the mean. {about_machines(result)}"

@@ -10,7 +10,6 @@ from kduel.analysis.campaigns.attribution import list_few
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
 from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
-from kduel.core.results import Difference
 from kduel.core.text import plural
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
@@ -97,7 +96,7 @@ def confounds_section(found: Campaigns) -> PageSection:
     rows = [
         [
             f"{difference.group}: {difference.key}",
-            *(format_value(difference, column.name) for column in found.columns),
+            *(str(difference.values.get(column.name) or MISSING) for column in found.columns),
         ]
         for difference in found.confounds[:MOST_CONFOUNDS]
     ]
@@ -117,11 +116,6 @@ def confounds_section(found: Campaigns) -> PageSection:
         bullets.append(f"and {len(found.confounds) - MOST_CONFOUNDS} more differences: --format json has all")
     table = CampaignTable(head=["", *heads], rows=rows, numbers_from=len(heads) + 1) if rows else None
     return PageSection(heading="What differs between the columns", sentences=sentences, table=table, bullets=bullets)
-
-
-def format_value(difference: Difference, name: str) -> str:
-    value = difference.values.get(name)
-    return MISSING if value in (None, "") else str(value)
 
 
 def results_section(found: Campaigns) -> PageSection:

@@ -84,8 +84,13 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
         comparison, [m for m in comparison.exploratory if m.metric.removeprefix(f"{m.unit}-") in SITUATIONS]
     )
     yield from other_lines("a different change in another session or control group, or under SCHED_FIFO", found)
-    yield from mean_lines(comparison)
-    yield from weight_lines(comparison)
+    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == f"{m.unit}-mean"])
+    yield from other_lines("a different change in the mean over all calls, rare and long ones included", found)
+    alike = {m.benchmark for m in comparison.primary if m.metric == SHARING[0] and m.verdict == "equal"}
+    found = [
+        m for m in comparison.exploratory if m.metric in SHARING[1:] and m.benchmark in alike and m.more_or_fewer
+    ]
+    yield from other_lines("as many shared lines, used more or less often", sorted(found, key=largest_first))
     yield from mode_lines(comparison, width, run)
 
 
@@ -164,19 +169,6 @@ def agreement(metric: MetricResult) -> str:
     """In how many of the conditions the difference has this sign; empty where it is all of them."""
     agreeing, every = len(metric.agreeing), len(metric.conditions)
     return f"{agreeing} of {every} conditions" if agreeing < every else ""
-
-
-def mean_lines(comparison: ContenderSummary) -> Iterator[Line]:
-    """Operations whose mean over all calls changes otherwise than the usual call."""
-    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == f"{m.unit}-mean"])
-    yield from other_lines("a different change in the mean over all calls, rare and long ones included", found)
-
-
-def weight_lines(comparison: ContenderSummary) -> Iterator[Line]:
-    """Operations that share as many lines as before, and use them more or less."""
-    same = {m.benchmark for m in comparison.primary if m.metric == SHARING[0] and m.verdict == "equal"}
-    found = [m for m in comparison.exploratory if m.metric in SHARING[1:] and m.benchmark in same and m.more_or_fewer]
-    yield from other_lines("as many shared lines, used more or less often", sorted(found, key=largest_first))
 
 
 def otherwise(comparison: ContenderSummary, metrics: Sequence[MetricResult]) -> list[MetricResult]:

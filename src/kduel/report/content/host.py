@@ -108,12 +108,8 @@ def host_line(results: Results) -> str:
             f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} put aside ({by})"
         )
     where = "On the machine" if inside else "On the host"
-    return f"{where} during the trials: {join_clauses(parts)}." if parts else ""
-
-
-def join_clauses(parts: list[str]) -> str:
-    """Clauses with commas and one `and`."""
-    return ", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    told = ", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return f"{where} during the trials: {told}." if parts else ""
 
 
 def mean_of(values: list[float]) -> float:

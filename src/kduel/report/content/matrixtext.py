@@ -78,13 +78,9 @@ def sums(matrix: Matrix, family: str, counts: Sequence[int], names: Sequence[str
         if c.place.family == family
     }
     rows = [[visible(name, 60), *(means.get((name, n), MISSING) for n in counts)] for name in matrix.contenders]
-    return [[f"{visible(family, 100)}: {sum_title(names, matrix.units[family][names[0]])}", *map(str, counts)], *rows]
-
-
-def sum_title(names: Sequence[str], unit: str) -> str:
-    """`user + system, s`, or `voluntary + involuntary switches`."""
     kinds, noun = kinds_of(names)
-    return visible(f"{' + '.join(kinds)} {noun}" if noun else f"{' + '.join(kinds)}, {unit}", 200)
+    title = visible(" + ".join(kinds) + (f" {noun}" if noun else f", {matrix.units[family][names[0]]}"), 200)
+    return [[f"{visible(family, 100)}: {title}", *map(str, counts)], *rows]
 
 
 def kinds_of(names: Sequence[str]) -> tuple[list[str], str]:

@@ -1,7 +1,5 @@
 """The ranking by aspect in words: what each contender does in multiples of the baseline."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from kduel.core.format import effect_places
@@ -59,16 +57,8 @@ def rank_row(ranking: AspectRanking, rank: Rank, result: MetricResult | None) ->
         if result
         else "baseline"
     )
-    return RankRow(
-        rank=rank_text(rank), contender=visible(rank.contender, 200), said=said, result=result if ranked else None
-    )
-
-
-def rank_text(rank: Rank) -> str:
-    """`2`, `2–3`, or a dash."""
-    if rank.first is None or rank.last is None:
-        return UNRANKED
-    return f"{rank.first}" if rank.first == rank.last else f"{rank.first}–{rank.last}"
+    span = UNRANKED if rank.first is None else "–".join(map(str, dict.fromkeys((rank.first, rank.last))))
+    return RankRow(rank=span, contender=visible(rank.contender, 200), said=said, result=result if ranked else None)
 
 
 def times_text(ranking: AspectRanking, result: MetricResult) -> str:
@@ -85,15 +75,9 @@ def ranking_lines(results: Results) -> list[str]:
     """Lines of all rankings, each under its title; none for a run without."""
     lines = []
     for ranking in results.rankings:
-        lines.append(ranking_title(ranking))
-        lines += rank_lines(ranking_rows(ranking))
+        cells = [(row.rank, row.contender, row.said + verdict_note(row)) for row in ranking_rows(ranking)]
+        lines += [ranking_title(ranking), *(f"  {line}" for line in align_columns(cells, left=(0, 1, 2)))]
     return [*lines, RANKING_MEANS] if lines else []
-
-
-def rank_lines(rows: Sequence[RankRow]) -> list[str]:
-    """The rows in columns."""
-    cells = [(row.rank, row.contender, row.said + verdict_note(row)) for row in rows]
-    return [f"  {line}" for line in align_columns(cells, left=(0, 1, 2))]
 
 
 def verdict_note(row: RankRow) -> str:

@@ -1,5 +1,7 @@
 """Trade-offs and advice, for the page and for plain text: one row an aspect, the best marked where verdicts carry it."""
 
+from itertools import combinations
+
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -33,8 +35,10 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
         rows = []
     if not (rows or view or advice or threads):
         return None
-    drawn = tradeoff_plots.front_plots(view, results.study.delta, plots.PAGE) if view else []
-    pictures = [plots.picture(spec) for spec in drawn]
+    pictures = [
+        plots.picture(tradeoff_plots.panel(view, across, up, results.study.delta, plots.PAGE))
+        for across, up in (combinations(view.scales, 2) if view else ())
+    ]
     return TradeoffsPart(aspects=rows, front=view, pictures=pictures, advice=advice, scaling=threads)
 
 

@@ -11,11 +11,6 @@ from kduel.report.plots.draw import Scale, bottom_axis, chart, line, rectangle, 
 from kduel.report.plots.effects import Row
 
 
-def has_times(matrix: Matrix, family: str) -> bool:
-    """True if the family can be drawn in the published form."""
-    return len(times_of(matrix, family)) == 3
-
-
 def times_of(matrix: Matrix, family: str) -> list[str]:
     """The metrics of the published form: elapsed time, then the two parts of CPU time; empty where one is missing."""
     elapsed, parts = matrix.of_aspect(family, "scheduling")[:1], matrix.of_aspect(family, "cpu-time")
@@ -27,11 +22,6 @@ def switches_of(matrix: Matrix, family: str) -> list[str]:
     """The two kinds of context switches; empty where there are not two metrics of that aspect."""
     found = matrix.of_aspect(family, "activity")
     return found if len(found) == 2 else []
-
-
-def has_switches(matrix: Matrix, family: str) -> bool:
-    """True if its context switches can be drawn."""
-    return bool(switches_of(matrix, family))
 
 
 def time_rows(matrix: Matrix, family: str) -> list[Row]:
@@ -89,7 +79,8 @@ def times(matrix: Matrix, family: str) -> list[tuple[int, Markup]]:
         drawn: list[Bar] = []
         for name, bars in rows.items():
             stacks = [stack([row for row in bars if row["bar"] == bar], parts) for bar in ("wall", "cpu")]
-            drawn.append((name, stacks, spread_of(bars)))
+            spread = next(((row["low"], row["high"]) for row in bars if row["low"] is not None), None)
+            drawn.append((name, stacks, spread))
         ends = [sum(length for length, _ in pieces) for _, stacks, _ in drawn for pieces in stacks]
         ends += [spread[1] for *_, spread in drawn if spread]
         scale = Scale(low=0, high=1.02 * max(ends) or 1.0)
@@ -126,11 +117,6 @@ def by_count(rows: list[Row]) -> list[tuple[int, dict[str, list[Row]]]]:
 def stack(rows: list[Row], parts: list[str], first: int = 0) -> list[tuple[float, str]]:
     """Lengths of a bar's pieces with their colours."""
     return [(row["mean"], f"arm{first + parts.index(row['part'])}") for row in rows]
-
-
-def spread_of(rows: list[Row]) -> tuple[float, float] | None:
-    """One SD to both sides of the wall time."""
-    return next(((row["low"], row["high"]) for row in rows if row["low"] is not None), None)
 
 
 Bar = tuple[str, Sequence[Sequence[tuple[float, str]]], tuple[float, float] | None]

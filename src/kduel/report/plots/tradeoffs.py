@@ -1,7 +1,5 @@
 """The picture of a trade: throughput against latency against power, a panel for each two of them."""
 
-from itertools import combinations
-
 from kduel.analysis.tradeoffs import Front
 from kduel.analysis.tradeoffs.pareto import Position, Scale
 from kduel.core.format import percent
@@ -35,11 +33,6 @@ def place_told(place: Position) -> str:
     if place.low is None or place.high is None:
         return "the baseline"
     return f"{percent(place.effect)} ({percent(place.low)} to {percent(place.high)}), {place.verdict}"
-
-
-def front_plots(front: Front, delta: float, theme: Theme) -> list[Spec]:
-    """One panel for each two scales."""
-    return [panel(front, across, up, delta, theme) for across, up in combinations(front.scales, 2)]
 
 
 def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) -> Spec:

@@ -172,14 +172,11 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
-def without_colour(text: str) -> str:
-    """Text without the sequences that colour it on a terminal, and those of shells: modes, the window's title (ECMA-48)."""
-    return re.sub(ESCAPES, "", text) if "\x1b" in text else text
-
-
 def plain_lines(text: str) -> list[str]:
     """The lines, without colours, blanks at their ends and what Windows ends lines with."""
-    return [line.strip("\r").rstrip(" ") for line in without_colour(text).split("\n")]
+    # Without the sequences that colour it on a terminal, and those of shells: modes, the window's title (ECMA-48).
+    text = re.sub(ESCAPES, "", text) if "\x1b" in text else text
+    return [line.strip("\r").rstrip(" ") for line in text.split("\n")]
 
 
 def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
