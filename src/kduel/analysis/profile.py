@@ -199,24 +199,13 @@ def profile(
     table = CostTable([[sum_by_key(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
     found = {key[0]: one for key, one in zip(table.keys, table.costs(alpha), strict=True)}
     return TimedProfile(
-        benchmark=step.label,
-        metric=metric.name,
-        unit=unit,
-        baseline=arms[0].name,
-        contender=arms[1].name,
-        releases=(arms[0].release, arms[1].release),
-        blocks=len(arms[0].trials),
-        cpus=cpus.pop(),
-        event=events.pop(),
-        frequency=frequency,
-        samples=(samples_of(arms[0]), samples_of(arms[1])),
-        alpha=alpha,
-        level=level,
+        benchmark=step.label, metric=metric.name, unit=unit, baseline=arms[0].name, contender=arms[1].name,
+        releases=(arms[0].release, arms[1].release), blocks=len(arms[0].trials), cpus=cpus.pop(), event=events.pop(),
+        frequency=frequency, samples=(samples_of(arms[0]), samples_of(arms[1])), alpha=alpha, level=level,
         whole=CostTable([[{(): sum(block.values())} for block in arm] for arm in stacks]).costs(alpha)[0],
-        contexts={name: found[name] for name in SAMPLED_CONTEXTS if name in found},
-        rows=rows,
+        contexts={name: found[name] for name in SAMPLED_CONTEXTS if name in found}, rows=rows,
         stacks=picoseconds(stacks),
-    )
+    )  # fmt: skip
 
 
 def samples_of(arm: ProfiledArm) -> int:

@@ -169,9 +169,7 @@ def judge_samples(
     verdicts = judge(tables, rule)
     metrics = verdicts[: len(verdicts) - len(found)]
     results = Results(
-        judged_by=full_version(),
-        study=study,
-        machine=lock.machine,
+        judged_by=full_version(), study=study, machine=lock.machine,
         contenders=[
             structs.replace(
                 msgspec.convert(contender, ContenderResult, from_attributes=True),
@@ -181,17 +179,12 @@ def judge_samples(
             )
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
         ],
-        trials=trials,
-        metrics=metrics,
-        tails=tail_results(samples, rule, study.bound),
+        trials=trials, metrics=metrics, tails=tail_results(samples, rule, study.bound),
         shifts=shift_results(samples, rule),
         effects=[effect.result(result) for effect, result in zip(found, verdicts[len(metrics) :], strict=True)],
-        repeated=repeated,
-        steps=steps_of(samples),
-        blocks=samples[0].blocks if samples else [],
-        environment={name: found[0] for name, found in environments.items() if found},
-        explanations=explanations,
-    )
+        repeated=repeated, steps=steps_of(samples), blocks=samples[0].blocks if samples else [],
+        environment={name: found[0] for name, found in environments.items() if found}, explanations=explanations,
+    )  # fmt: skip
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
@@ -209,17 +202,10 @@ def judge_samples(
 
 def study_result(lock: Lock) -> StudyResult:
     return StudyResult(
-        **structs.asdict(lock.study),
-        **structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer},
-        settle=lock.settle,
-        edition=lock.edition,
-        covariates=lock.covariates,
-        design=lock.design,
-        bound=lock.bound,
-        seed=lock.seed,
-        origin=lock.origin,
-        kduel=lock.kduel,
-    )
+        **structs.asdict(lock.study), **structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer},
+        settle=lock.settle, edition=lock.edition, covariates=lock.covariates, design=lock.design, bound=lock.bound,
+        seed=lock.seed, origin=lock.origin, kduel=lock.kduel,
+    )  # fmt: skip
 
 
 def explanations_of(run: RunDir) -> list[dict[str, Any]]:

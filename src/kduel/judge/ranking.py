@@ -71,16 +71,10 @@ def mean_table(aspect: Aspect, tables: Sequence[Samples]) -> Samples:
         means = np.exp(np.mean(np.log(columns) * np.array(signs)[:, None], axis=0))
         values[name] = [None if np.isnan(mean) else float(mean) for mean in means]
     return Samples(
-        benchmark=aspect,
-        metric=Metric(name=MEAN, unit="", better="higher", aspect=aspect),
-        blocks=first.blocks,
-        values=values,
-        machines=first.machines,
-        parts=first.parts,
-        order=first.order,
-        absent=first.absent,
+        benchmark=aspect, metric=Metric(name=MEAN, unit="", better="higher", aspect=aspect), blocks=first.blocks,
+        values=values, machines=first.machines, parts=first.parts, order=first.order, absent=first.absent,
         covariates=first.covariates,
-    )
+    )  # fmt: skip
 
 
 def rank_contenders(comparisons: Sequence[Comparison], results: Sequence[MetricResult]) -> list[Rank]:

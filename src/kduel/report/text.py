@@ -139,17 +139,9 @@ def page(width: int, colour: bool) -> tuple[StringIO, Console]:
 
     out = StringIO()
     console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        _environ={},
-    )
+        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None,
+        no_color=not colour, highlight=False, markup=False, emoji=False, legacy_windows=False, _environ={},
+    )  # fmt: skip
     return out, console
 
 

@@ -200,34 +200,20 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     def of_unbooted(cls, planned: PlannedTrial, void: Void) -> Self:
         """Record of a planned trial that was not booted."""
         return cls(
-            id=planned.id,
-            block=planned.block,
-            position=planned.position,
-            contender=planned.contender,
-            status="void",
-            void=void,
-            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            boot=planned.boot,
-            steps=planned.steps,
-            member=planned.host,
-        )
+            id=planned.id, block=planned.block, position=planned.position, contender=planned.contender, status="void",
+            void=void, started=datetime.now(UTC).isoformat(timespec="milliseconds"), boot=planned.boot,
+            steps=planned.steps, member=planned.host,
+        )  # fmt: skip
 
 
 def study_of(lock: Lock, text: str) -> Study:
     """The study that a run was made from; `text` is its study.toml."""
     return Study(
-        about=lock.study,
-        contenders=lock.contenders,
-        machine=lock.machine.kind,
-        machine_settings=lock.machine.settings,
-        settle=lock.settle,
-        blocks=lock.blocks,
-        steps=lock.steps,
-        design=lock.design,
-        bound=lock.bound,
-        text=text,
+        about=lock.study, contenders=lock.contenders, machine=lock.machine.kind,
+        machine_settings=lock.machine.settings, settle=lock.settle, blocks=lock.blocks, steps=lock.steps,
+        design=lock.design, bound=lock.bound, text=text,
         host=host_of(lock) if lock.prepared else parse_study(text, "study.toml").host,
-    )
+    )  # fmt: skip
 
 
 def host_of(lock: Lock) -> HostTable:

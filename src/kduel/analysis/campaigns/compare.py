@@ -128,16 +128,9 @@ def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
 
 def facts(number: int, column: Column) -> ColumnFacts:
     return ColumnFacts(
-        letter=chr(ord("A") + number),
-        name=column.name,
-        run=str(column.run),
-        contender=column.contender,
-        when=column.when,
-        imported=column.imported,
-        trials=column.trials,
-        void=column.void,
-        changed=column.changed,
-    )
+        letter=chr(ord("A") + number), name=column.name, run=str(column.run), contender=column.contender,
+        when=column.when, imported=column.imported, trials=column.trials, void=column.void, changed=column.changed,
+    )  # fmt: skip
 
 
 def comparable(found: Sequence[Column]) -> tuple[list[tuple[str, str]], dict[str, str]]:
@@ -352,12 +345,6 @@ def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples
         began = len(given) + series.beyond + series.missing
         absent[column.name] = [False] * began + [True] * (count - began)
     return Samples(
-        benchmark=key[0],
-        metric=first.metric,
-        primary=True,
-        paired=False,
-        blocks=list(range(1, count + 1)),
-        values=values,
-        absent=absent,
-        beyond=beyond,
-    )
+        benchmark=key[0], metric=first.metric, primary=True, paired=False, blocks=list(range(1, count + 1)),
+        values=values, absent=absent, beyond=beyond,
+    )  # fmt: skip

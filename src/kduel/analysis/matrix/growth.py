@@ -77,17 +77,10 @@ def growth(
 
     exponent, low, high = bounds(slopes)
     found = Growth(
-        family=places[0].family,
-        contender=contender,
-        metric=metric,
-        counts=counts,
-        means=[float(column) for column in np.array(rows, dtype=float).mean(axis=0)],
-        n=len(rows),
-        exponent=exponent,
-        low=low,
-        high=high,
-        varies=varies,
-    )
+        family=places[0].family, contender=contender, metric=metric, counts=counts,
+        means=[float(column) for column in np.array(rows, dtype=float).mean(axis=0)], n=len(rows), exponent=exponent,
+        low=low, high=high, varies=varies,
+    )  # fmt: skip
     steps = np.diff(y, axis=1) / np.diff(x)
     found.steps = [float(step) for step in steps.mean(axis=0)]
     if len(counts) > 2:

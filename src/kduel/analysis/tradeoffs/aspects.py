@@ -14,19 +14,12 @@ from kduel.core.results import Results
 
 LATENCIES: tuple[Measured, ...] = ("wakeup-latency", "realtime-latency", "frame-latency", "request-latency")
 ROWS: dict[str, tuple[tuple[Measured, ...], Statistic | None]] = {
-    "CPU throughput": (("throughput",), None),
-    "memory bandwidth": (("memory-bandwidth",), None),
-    "file I/O": (("storage-throughput",), None),
-    "switching and waking": (("scheduling",), None),
-    "latency, 99 %": (LATENCIES, "p99"),
-    "latency, longest": (LATENCIES, "max"),
-    "boot time": (("boot-time",), None),
-    "work per energy": (("efficiency",), None),
-    "power under load": (("power",), None),
-    "power, idle": (("idle-power",), None),
-    "modules loaded": (("modules",), None),
-    "size": (("size",), None),
-}
+    "CPU throughput": (("throughput",), None), "memory bandwidth": (("memory-bandwidth",), None),
+    "file I/O": (("storage-throughput",), None), "switching and waking": (("scheduling",), None),
+    "latency, 99 %": (LATENCIES, "p99"), "latency, longest": (LATENCIES, "max"), "boot time": (("boot-time",), None),
+    "work per energy": (("efficiency",), None), "power under load": (("power",), None),
+    "power, idle": (("idle-power",), None), "modules loaded": (("modules",), None), "size": (("size",), None),
+}  # fmt: skip
 """By title, in the order of the table: which aspects a row shows and, where it matters, which of their statistics."""
 
 Standing = Literal["best", "shared", ""]

@@ -201,17 +201,10 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
         (baseline, fewer), (contender, less) = arms[*place, result.baseline], arms[*place, result.contender]
         if baseline.values.size and contender.values.size:
             yield Case(
-                result=result,
-                metric=table.metric,
-                paired=table.paired,
-                baseline=baseline,
-                contender=contender,
-                rule=gating if result.role == "primary" else exploring,
-                table=table,
-                counted=not results.machine.evidence.varies,
-                level=level,
-                absent=(fewer, less),
-            )
+                result=result, metric=table.metric, paired=table.paired, baseline=baseline, contender=contender,
+                rule=gating if result.role == "primary" else exploring, table=table,
+                counted=not results.machine.evidence.varies, level=level, absent=(fewer, less),
+            )  # fmt: skip
 
 
 def absent_values(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:

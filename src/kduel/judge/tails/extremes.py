@@ -53,17 +53,11 @@ def return_level(boots: Sequence[Distribution], share: float, level: float) -> R
     reached = np.cumsum(weights) / weights.sum()
     expected = 1 - survival(excesses + step_of(values) / 2, float(shapes[0]), float(scales[0]))
     return ReturnLevelResult(
-        share=share,
-        threshold=threshold,
-        excesses=int(weights.sum()),
-        shape=float(shapes[0]),
-        scale=float(scales[0]),
-        level=math.exp(middle),
-        low=math.exp(middle - half),
-        high=math.exp(middle + half),
+        share=share, threshold=threshold, excesses=int(weights.sum()), shape=float(shapes[0]), scale=float(scales[0]),
+        level=math.exp(middle), low=math.exp(middle - half), high=math.exp(middle + half),
         distance=float(np.abs(reached - expected).max()),
         other_level=float(levels[0] if upper is None else upper[0][0]),
-    )
+    )  # fmt: skip
 
 
 def step_of(values: Floats) -> float:

@@ -102,21 +102,14 @@ def simulate(
     any_difference = alarms / runs
     numbers, times = np.unique(ended, return_counts=True)
     return Characteristics(
-        noise=noise.name,
-        effect_pct=effect_pct,
-        metrics=metrics,
-        runs=runs,
-        higher=higher,
-        lower=lower,
-        equivalent=equivalent,
-        any_difference=any_difference,
+        noise=noise.name, effect_pct=effect_pct, metrics=metrics, runs=runs, higher=higher, lower=lower,
+        equivalent=equivalent, any_difference=any_difference,
         any_difference_error=float(np.sqrt(any_difference * (1 - any_difference) / runs)),
-        blocks_mean=float(ended.mean()),
-        blocks_half=int(np.quantile(ended, 0.5, method="higher")),
+        blocks_mean=float(ended.mean()), blocks_half=int(np.quantile(ended, 0.5, method="higher")),
         blocks_most=int(np.quantile(ended, 0.9, method="higher")),
         ended_at={int(number): int(many) / runs for number, many in zip(numbers, times, strict=True)},
         refuted=refuted,
-    )
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=32)

@@ -94,18 +94,10 @@ def assess_present(c: Comparison, alpha: float) -> Assessment:
     low, high = (float(ends[-1]) for ends in repeated_interval(c.estimates, levels))
     mean, error, freedom = (float(values[-1]) for values in c.estimates)
     return Assessment(
-        scale=c.scales[-1],
-        verdict="undecided",
-        mean=mean,
-        low=low,
-        high=high,
-        error=error,
-        freedom=freedom,
-        level=float(levels[-1]),
-        confounded=not c.orders_vary[-1],
-        insufficient=not c.sufficient[-1],
+        scale=c.scales[-1], verdict="undecided", mean=mean, low=low, high=high, error=error, freedom=freedom,
+        level=float(levels[-1]), confounded=not c.orders_vary[-1], insufficient=not c.sufficient[-1],
         more=more_blocks(c, alpha),
-    )
+    )  # fmt: skip
 
 
 def more_blocks(c: Comparison, alpha: float, only: int | None = None) -> int | None:

@@ -143,14 +143,8 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
     border = margin("ratio", c.rule)
     none = blocks_for(sd, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from)
     return VerdictCost(
-        benchmark=c.table.benchmark,
-        metric=c.table.metric.name,
-        contender=c.contender,
-        pairs=pairs,
-        paired=c.table.paired,
-        spread_pct=100 * sd,
-        spread_high_pct=100 * high,
-        no_difference=none,
+        benchmark=c.table.benchmark, metric=c.table.metric.name, contender=c.contender, pairs=pairs,
+        paired=c.table.paired, spread_pct=100 * sd, spread_high_pct=100 * high, no_difference=none,
         no_difference_safe=blocks_for(high, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from),
         delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, c.rule.fewest),
         interaction=None
@@ -158,7 +152,7 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
         else blocks_for(math.sqrt(2) * sd, border, c.rule, alpha, POWER, c.rule.fewest),
         delta_reached_pct=reachable_delta_pct(c, alpha) or 0.0,
         seconds=None if seconds_per_block is None or none is None else none * seconds_per_block,
-    )
+    )  # fmt: skip
 
 
 def ratio_spread(c: Comparison) -> tuple[float | None, int]:

@@ -133,21 +133,14 @@ def assess_unpaired(m: Match, rule: Rule, alpha: float, q_value: float | None) -
         withheld = forbidden(m.table, m.contender, counts, side, m.table.blocks)
     undecided = side == UNDECIDED or bool(withheld)
     return Assessment(
-        scale=found.scale,
-        verdict=verdict(found.scale, UNDECIDED if undecided else side, m.table.metric.better),
-        mean=found.mean,
-        low=low,
-        high=high,
-        error=found.error,
-        freedom=found.freedom,
-        level=alpha,
+        scale=found.scale, verdict=verdict(found.scale, UNDECIDED if undecided else side, m.table.metric.better),
+        mean=found.mean, low=low, high=high, error=found.error, freedom=found.freedom, level=alpha,
         decided_at=None if undecided else found.fewest,
         more=trials_more(found, border, rule, alpha)
         if undecided and not withheld and found.scale != "exact"
         else None,
-        withheld=withheld,
-        q_value=q_value,
-    )
+        withheld=withheld, q_value=q_value,
+    )  # fmt: skip
 
 
 def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:

@@ -88,17 +88,9 @@ class Hyperfine(ForeignFormat):
                 yield ForeignRow(arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0)
             for run, size in enumerate(result.memory_usage_byte or [], 1):
                 yield ForeignRow(
-                    arm,
-                    run,
-                    benchmark,
-                    "peak_memory",
-                    "B",
-                    "lower",
-                    json_number(path, place, "memory", size),
-                    place,
-                    "max",
-                    least=0.0,
-                )
+                    arm, run, benchmark, "peak_memory", "B", "lower", json_number(path, place, "memory", size), place,
+                    "max", least=0.0,
+                )  # fmt: skip
 
 
 def failure_of(result: HyperfineResult) -> str:

@@ -74,18 +74,10 @@ class Jmh(ForeignFormat):
                     )
                 for fork, value in enumerate(means, 1):
                     yield ForeignRow(
-                        str(contender),
-                        fork,
-                        name,
-                        key,
-                        metric.score_unit,
-                        better_side(metric.score_unit),
-                        value,
-                        place,
-                        "mean",
-                        least=0.0 if metric is result.primary_metric else None,
+                        str(contender), fork, name, key, metric.score_unit, better_side(metric.score_unit), value,
+                        place, "mean", least=0.0 if metric is result.primary_metric else None,
                         settings=(("threads", str(result.threads)),) if result.threads else (),
-                    )
+                    )  # fmt: skip
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         found: dict[str, Any] = {}

@@ -77,17 +77,9 @@ class PerfStat(ForeignFormat):
             means = means or spread is not None
             better: Better = "lower" if COSTS.fullmatch(event.partition(":")[0]) else "none"
             yield ForeignRow(
-                str(contender),
-                seen[event],
-                "perf-stat",
-                event,
-                str(found["unit"]),
-                better,
-                number(path, line, value),
-                line,
-                "value" if spread is None else "mean",
-                least=0.0,
-            )
+                str(contender), seen[event], "perf-stat", event, str(found["unit"]), better,
+                number(path, line, value), line, "value" if spread is None else "mean", least=0.0,
+            )  # fmt: skip
         skipped.extend(f"{path.name}: {event} was {why}." for event, why in uncounted.items())
         if means:
             skipped.append(

@@ -61,15 +61,9 @@ class Phoronix(ForeignFormat):
                     continue
                 for trial, value in enumerate(values, 1):
                     yield ForeignRow(
-                        names.get(arm, arm),
-                        trial,
-                        benchmark,
-                        metric,
-                        child_text(result, "Scale"),
-                        better,
-                        float(value),
-                        place,
-                    )
+                        names.get(arm, arm), trial, benchmark, metric, child_text(result, "Scale"), better,
+                        float(value), place,
+                    )  # fmt: skip
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         return [*systems_of(read_xml(path))] if contender is None else ()

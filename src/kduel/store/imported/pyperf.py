@@ -60,17 +60,9 @@ class Pyperf(ForeignFormat):
             for trial, values in enumerate(trials, 1):
                 mean = sum(values) / len(values)
                 yield ForeignRow(
-                    str(contender),
-                    trial,
-                    name,
-                    metric,
-                    UNITS.get(given, given),
-                    "lower",
-                    mean,
-                    place,
-                    "mean",
+                    str(contender), trial, name, metric, UNITS.get(given, given), "lower", mean, place, "mean",
                     least=0.0,
-                )
+                )  # fmt: skip
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         document = read_json(path, PyperfDocument, "pyperf")

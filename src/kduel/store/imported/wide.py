@@ -152,19 +152,10 @@ class Wide(ForeignFormat):
                         f"It is {', '.join(SIDES)}.",
                     )
                 yield ForeignRow(
-                    arm,
-                    trial,
-                    benchmark,
-                    metric,
-                    unit,
-                    SIDES[better],
-                    value,
-                    line,
-                    statistic(metric),
-                    exact=is_size(benchmark, metric, unit),
-                    numbered=bool(numbering),
+                    arm, trial, benchmark, metric, unit, SIDES[better], value, line, statistic(metric),
+                    exact=is_size(benchmark, metric, unit), numbered=bool(numbering),
                     settings=tuple((one, facts[one]) for one in about if not is_kernel(one)),
-                )
+                )  # fmt: skip
         check_end(path, line)
         if numbering and len(named) > 1 and all(len({*column}) == len(named) for column in zip(*named, strict=True)):
             raise InputError(
