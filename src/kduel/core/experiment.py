@@ -1,7 +1,5 @@
 """The types that everything else is expressed in: see docs/architecture.md."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, Literal
 
@@ -100,7 +98,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     schedstat: bool = False
     """True if the scheduler's counters around it are kept."""
 
-    def on(self, emulated: bool) -> Step:
+    def on(self, emulated: bool) -> "Step":
         """The step on a machine that is emulated, or not."""
         return structs.replace(self, primary=[]) if emulated and self.emulated == "exploratory" else self
 

@@ -1,7 +1,5 @@
 """Manifest of a directory of the cache: its files with their sizes and hashes, as they were when it was made."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
@@ -47,7 +45,7 @@ class Manifest(Struct, forbid_unknown_fields=True):
     """Whether it has more than what is stored of it."""
 
     @classmethod
-    def of_directory(cls, directory: Path, known: Manifest | None = None) -> Manifest:
+    def of_directory(cls, directory: Path, known: "Manifest | None" = None) -> "Manifest":
         """Manifest of a directory as it is now. Files of which `known` has the stamp are not read. Raises OSError."""
         found = cls(schema=SCHEMA, fresh=True)
         waiting = [""]
@@ -70,7 +68,7 @@ class Manifest(Struct, forbid_unknown_fields=True):
         return found
 
     @classmethod
-    def read(cls, path: Path) -> Manifest | None:
+    def read(cls, path: Path) -> "Manifest | None":
         """The manifest in a file; None where there is none, or not a whole one of this form. Raises OSError."""
         if path.exists() and not path.is_file():
             return None

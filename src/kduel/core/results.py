@@ -4,8 +4,6 @@ Missing is null, never 0. Effects and intervals are in per cent of the baseline 
 scales `effect` and its interval are in the metric's unit, and those in per cent are null, except for a metric counted
 under several conditions, whose interval is the range over them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -201,14 +199,14 @@ class Results(Struct, kw_only=True):
     blocks: list[int] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By contender: what its first good trial captured."""
-    exact: Results | None = None
+    exact: "Results | None" = None
     """What was counted exactly on one CPU, before the rest: a run of its own, in the directory `exact` of this one."""
     explanations: list[dict[str, Any]] = field(default_factory=list)
     """Where exact differences come from, as far as `kduel explain` was run: kduel.explain.compare.Explanation, or
     kduel.explain.sharing.compare.SharingExplanation; of a kept file that is `unreadable` its name, and `why`."""
 
     @property
-    def parts(self) -> list[Results]:
+    def parts(self) -> "list[Results]":
         """The runs that it consists of, in their order: what was counted before the rest, where anything was, and the rest."""
         return [self] if self.exact is None else [self.exact, self]
 

@@ -1,7 +1,5 @@
 """Samples: the numbers that a run's raw files hold, one table a metric, by contender and block."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,7 +56,7 @@ class Distribution(Struct, frozen=True, kw_only=True):
     @classmethod
     def from_counts(
         cls, counted: Mapping[int, int], unit: str, parts: int = 1, beyond: int = 0, largest: int | None = None
-    ) -> Distribution:
+    ) -> "Distribution":
         """A distribution by how often each whole number occurs, in parts of the unit; `largest` where measurements lie beyond these."""
         values = sorted(value for value, count in counted.items() if count)
         return cls(

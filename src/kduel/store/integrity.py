@@ -1,8 +1,6 @@
 """Check that a run is as it was left: its plan follows from its seed, its trials from the plan, and no file was changed.
 Nothing here repairs anything."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import shlex
@@ -45,7 +43,7 @@ class Integrity(Struct, frozen=True, kw_only=True):
     notes: list[str] = []
     """What could not be checked, and why, a sentence each."""
 
-    def together(self, part: Integrity, name: str) -> Integrity:
+    def together(self, part: "Integrity", name: str) -> "Integrity":
         """With what was found of a part of the run, which lies in the directory `name`; empty: of the run itself."""
         before = f"{name}: " if name else ""
         return Integrity(

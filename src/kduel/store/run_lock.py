@@ -1,8 +1,6 @@
 """RUN/.held: the lock of the command that is at work in a run, and who that is. It is empty after a command that ended by
 itself; one that was killed leaves its name there, without the lock."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import platform
@@ -40,7 +38,7 @@ class Holder(Struct, frozen=True, kw_only=True):
     machine: str
     """A hash of its machine id, the same as in lock.json; empty where it has none."""
 
-    def is_of_this_host(self, own: Holder) -> bool:
+    def is_of_this_host(self, own: "Holder") -> bool:
         """True if it is or was of the same host, perhaps in an earlier boot: its lock would be visible."""
         return bool(own.boot and own.boot == self.boot) or (
             bool(own.machine) and (own.host, own.machine) == (self.host, self.machine)

@@ -7,8 +7,6 @@
 A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import tempfile
@@ -94,7 +92,7 @@ class RunDir:
         self.repeated = path / "repeated"
 
     @classmethod
-    def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> RunDir:
+    def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> "RunDir":
         """A new run, whole, or not at all; with a place for its exact part where its machine is not prepared yet. Raises
         InputError where something is in the way."""
         check_free(path)
@@ -108,14 +106,14 @@ class RunDir:
         return cls(path)
 
     @classmethod
-    def open(cls, path: Path) -> RunDir:
+    def open(cls, path: Path) -> "RunDir":
         """An existing run. Raises InputError where it is none, or holds a link or a special file."""
         run = cls.find(path)
         check_no_special_files(path)
         return run
 
     @classmethod
-    def find(cls, path: Path) -> RunDir:
+    def find(cls, path: Path) -> "RunDir":
         """An existing run, whatever it holds. Raises InputError where it is none."""
         if not is_run(path):
             raise InputError(

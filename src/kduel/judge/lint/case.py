@@ -1,7 +1,5 @@
 """A case: one verdict with the values that it rests on, as the checks examine it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
@@ -94,7 +92,7 @@ class Case:
         return all(arm.values.mean() > 0 for arm in self.arms)
 
     @cached_property
-    def with_levelled_machines(self) -> Case:
+    def with_levelled_machines(self) -> "Case":
         """The case with each machine's values scaled to the level of all; itself where there is one machine."""
         if len(set(self.table.machines)) < 2 or not self.positive:
             return self

@@ -1,7 +1,5 @@
 """The rule of a verdict: effect of interest, error probability, when interim analyses take place, covariates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
@@ -90,7 +88,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return min(self.adjust_from, max(self.adjust_at_last_from, self.max_blocks))
 
     @classmethod
-    def of_edition(cls, edition: int, **numbers: Any) -> Rule:
+    def of_edition(cls, edition: int, **numbers: Any) -> "Rule":
         """The rule as the given edition of the method has it. Raises InputError for one that is not known."""
         if edition not in EDITIONS:
             raise InputError(
@@ -100,17 +98,17 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return cls(**msgspec.structs.asdict(EDITIONS[edition]) | numbers)
 
     @classmethod
-    def fixed_blocks(cls, blocks: int, *, edition: int = EDITION, **numbers: Any) -> Rule:
+    def fixed_blocks(cls, blocks: int, *, edition: int = EDITION, **numbers: Any) -> "Rule":
         """Exactly so many blocks and a single look at the end, which has all of alpha."""
         return cls.of_edition(edition, **numbers | {"first_look": blocks, "max_blocks": blocks})
 
-    def for_comparisons(self, count: int) -> Rule:
+    def for_comparisons(self, count: int) -> "Rule":
         """The rule with what follows from the number of primary comparisons filled in."""
         return msgspec.structs.replace(
             self, fewest_pairs=self.fewest_pairs or fewest_for(count, self.fewest_by_comparisons)
         )
 
-    def for_exploring(self) -> Rule:
+    def for_exploring(self) -> "Rule":
         return msgspec.structs.replace(self, fewest_pairs=max(self.fewest, self.fewest_exploratory))
 
     @property

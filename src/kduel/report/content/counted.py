@@ -2,8 +2,6 @@
 
 What holds under every condition comes first, by subsystem; then what is the same, and what depends on conditions."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -112,7 +110,7 @@ class Columns(Struct, frozen=True):
     gap: int = 2
 
     @classmethod
-    def fit(cls, metrics: Sequence[MetricResult], width: int) -> Columns:
+    def fit(cls, metrics: Sequence[MetricResult], width: int) -> "Columns":
         """Wide enough for these; in too narrow a page only for the usual ones, as a boot has four digits more than any
         other, and in a narrower one with narrow gaps."""
         usual = [m for m in metrics if max(m.baseline_mean or 0, m.mean or 0) < LONG]

@@ -1,7 +1,5 @@
 """The summary of a report, once for every format: headline, supported and unsupported statements, notes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -94,7 +92,7 @@ class Digest(Struct, kw_only=True):
     """Caveats of every verdict: the emulator, imported data, void trials."""
     comparisons: list[ContenderSummary]
     notes: Notes
-    before: list[Digest]
+    before: "list[Digest]"
     """Summaries of the run's parts before the rest: of what was counted on one CPU."""
     second: str
     """What the rest is called."""

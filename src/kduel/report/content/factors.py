@@ -1,7 +1,5 @@
 """Parts of a report about factors: a summary for each metric, with the effects as its rows, and the means of the cells."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -37,7 +35,7 @@ class FactorGroup(Struct, kw_only=True):
     group: Group
     headline: str
     effects: list[EffectResult]
-    cells: list[CellMean]
+    cells: "list[CellMean]"
     told: list[str]
     """About levels on a scale: how the metric grows with them, where contenders cross, and which is ahead where."""
     fits: list[Fit]

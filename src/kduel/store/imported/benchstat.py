@@ -1,7 +1,5 @@
 """Input of benchstat (the text of `go test -bench`: a value a line) and the tables that it prints (medians)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -111,7 +109,7 @@ class Table:
         """The text below each heading."""
         return [text[start + 1 : end].strip() for start, end in pairwise(self.borders)]
 
-    def with_units(self, path: Path, line: int, text: str) -> Table:
+    def with_units(self, path: Path, line: int, text: str) -> "Table":
         """The table with its second line read. Raises InputError where that does not fit the first."""
         borders = [place for place, character in enumerate(text) if character == BORDER]
         self.units = [(cell.split() or [""])[0] for cell in self.cells(text)]
