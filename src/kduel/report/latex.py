@@ -74,15 +74,9 @@ PLUGIN = LatexFormat()
 def figure(path: str) -> str:
     """A figure that was drawn to a file, called by the file's name."""
     name = re.sub(r"[^A-Za-z0-9.-]", "-", path.rsplit("/", 1)[-1].rsplit(".", 1)[0])
-    return "\n".join(
-        [
-            r"\begin{figure}",
-            r"\centering",
-            rf"\includegraphics[width=\linewidth]{{{path}}}",
-            rf"\caption{{{escape_latex(name)}}}\label{{fig:kduel-{name}}}",
-            r"\end{figure}",
-        ]
-    )
+    drawn = rf"\includegraphics[width=\linewidth]{{{path}}}"
+    caption = rf"\caption{{{escape_latex(name)}}}\label{{fig:kduel-{name}}}"
+    return "\n".join([r"\begin{figure}", r"\centering", drawn, caption, r"\end{figure}"])
 
 
 def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -> str:
@@ -116,22 +110,11 @@ def row(metric: MetricResult, said: Digest) -> str:
     name = breakable(visible(metric.metric, 200))
     unit = escape_latex(visible(shown_unit(metric), 40)) + ARROWS[metric.better]
     (before, before_sd), (after, after_sd) = arms(metric)
-    upper = (
-        breakable(visible(metric.benchmark, 200)),
-        verdict + (rf"\textsuperscript{{{marks}}}" if marks else ""),
-        escape_latex(effect(metric)),
-        escape_latex(before),
-        escape_latex(after),
-        str(metric.n),
-    )
-    lower = (
-        rf"\quad {name}" + (f" ({unit})" if unit else ""),
-        "",
-        escape_latex(interval_text(metric)),
-        spread(before_sd),
-        spread(after_sd),
-        "",
-    )
+    verdict += rf"\textsuperscript{{{marks}}}" if marks else ""
+    benchmark, numbers = breakable(visible(metric.benchmark, 200)), (effect(metric), before, after)
+    upper = (benchmark, verdict, *map(escape_latex, numbers), str(metric.n))
+    bounds = escape_latex(interval_text(metric))
+    lower = (rf"\quad {name}" + (f" ({unit})" if unit else ""), "", bounds, spread(before_sd), spread(after_sd), "")
     return rf"{' & '.join(upper)} \\*" + "\n" + rf"{' & '.join(lower)} \\"
 
 

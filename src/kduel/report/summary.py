@@ -79,15 +79,8 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
     for metric in metrics:
         unit = visible(shown_unit(metric), 20)
         (before, _), (after, _) = arms(metric)
-        rows.append(
-            (
-                f"{visible(metric.metric, 60)} ({unit})",
-                before,
-                after,
-                delta(metric),
-                worth(metric) + (", exploratory" if comparison.primary and metric.role != "primary" else ""),
-            )
-        )
+        worthy = worth(metric) + (", exploratory" if comparison.primary and metric.role != "primary" else "")
+        rows.append((f"{visible(metric.metric, 60)} ({unit})", before, after, delta(metric), worthy))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     rule = "-" * (sum(widths) + 9)
     lines = []

@@ -30,15 +30,11 @@ def process_panels(run: Path | None, results: Results) -> list[Panel]:
             continue
         left -= sum(map(len, rows.values()))
         scale = Scale(low=0, high=max(row[1] for column in rows.values() for row in column) / 1e6)
-        panels.append(
-            (
-                visible(step.label, 100),
-                [
-                    (visible(name, 200), processes_chart(column, scale, arm))
-                    for arm, (name, column) in enumerate(rows.items())
-                ],
-            )
-        )
+        charts = [
+            (visible(name, 200), processes_chart(column, scale, arm))
+            for arm, (name, column) in enumerate(rows.items())
+        ]
+        panels.append((visible(step.label, 100), charts))
     return panels
 
 

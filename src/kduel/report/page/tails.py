@@ -27,35 +27,24 @@ def tails_part(results: Results) -> list[TailPart]:
         if tail.survival:
             groups.setdefault((tail.benchmark, tail.metric), []).append(tail)
     arms = [contender.name for contender in results.contenders]
-    found = []
-    for (benchmark, metric), tails in groups.items():
-        found.append(
-            TailPart(
-                name=f"{benchmark}/{metric}",
-                survival=survival_chart(
-                    [(arms.index(tail.contender), tail) for tail in tails],
-                    "Share of measurements above each value; the lists below have figures.",
-                ),
-                bounds=[
-                    (one.bound.verdict, f"{one.contender}: {bound_sentence(one, one.bound)}")
-                    for one in tails
-                    if one.bound is not None
-                ],
-                figures=[(one.contender, [*quantile_lines(one), *model_lines(one)]) for one in tails],
-                shifts=[
-                    (
-                        f"{one.contender} against {one.baseline}",
-                        shift_chart(
-                            one,
-                            arms.index(one.contender),
-                            results.study.delta,
-                            f"Change of quantiles of {one.contender}; the line below has the figures.",
-                        ),
-                        shift_points(one),
-                    )
-                    for one in results.shifts
-                    if (one.benchmark, one.metric) == (benchmark, metric)
-                ],
-            )
+    label = "Share of measurements above each value; the lists below have figures."
+    found = {
+        place: TailPart(
+            name="/".join(place),
+            survival=survival_chart([(arms.index(tail.contender), tail) for tail in tails], label),
+            bounds=[
+                (one.bound.verdict, f"{one.contender}: {bound_sentence(one, one.bound)}")
+                for one in tails
+                if one.bound is not None
+            ],
+            figures=[(one.contender, [*quantile_lines(one), *model_lines(one)]) for one in tails],
+            shifts=[],
         )
-    return found
+        for place, tails in groups.items()
+    }
+    for one in results.shifts:
+        if part := found.get((one.benchmark, one.metric)):
+            label = f"Change of quantiles of {one.contender}; the line below has the figures."
+            drawn = shift_chart(one, arms.index(one.contender), results.study.delta, label)
+            part.shifts.append((f"{one.contender} against {one.baseline}", drawn, shift_points(one)))
+    return list(found.values())

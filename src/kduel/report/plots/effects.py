@@ -141,13 +141,12 @@ def forest_rows(metrics: list[MetricResult], scale: Scale) -> list[Row]:
     rows, least, limit = [], scale.low, scale.high
     for number, metric in enumerate(metrics):
         assert metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
+        said = f"{sign_of(metric)} {metric.word}  {effect(metric)}"
+        words = {"label": key(metric), "said": said, "told": effect_with_interval(metric), "tone": tone(metric)}
         rows.append(
             {
                 "row": number,
-                "label": key(metric),
-                "said": f"{sign_of(metric)} {metric.word}  {effect(metric)}",
-                "told": effect_with_interval(metric),
-                "tone": tone(metric),
+                **words,
                 "effect": metric.effect_pct if least <= metric.effect_pct <= limit else None,
                 "low": max(least, min(limit, metric.ci_low_pct)),
                 "high": min(limit, max(least, metric.ci_high_pct)),

@@ -33,18 +33,9 @@ def mean_rows(group: FactorGroup, factor: str) -> list[Row]:
         mean = mean_of([cell.mean for cell in cells if cell.mean is not None])
         half = half_interval(cells)
         if mean is not None:
-            rows.append(
-                {
-                    "line": visible(line, 200),
-                    "rank": lines.index(line),
-                    "level": visible(level, 200),
-                    "place": number,
-                    "mean": mean,
-                    "least": mean - half,
-                    "most": mean + half,
-                    "told": amount(mean),
-                }
-            )
+            named = {"line": visible(line, 200), "rank": lines.index(line), "level": visible(level, 200)}
+            ends = {"mean": mean, "least": mean - half, "most": mean + half, "told": amount(mean)}
+            rows.append({**named, "place": number, **ends})
     return rows
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from kduel.analysis.matrix.shape import Matrix
+from kduel.analysis.matrix.shape import Matrix, MatrixCell
 from kduel.core.text import visible
 from kduel.report.content.matrixtext import kinds_of
 from kduel.report.plots.draw import Scale, bottom_axis, chart, line, rectangle, tick_text, words
@@ -36,34 +36,27 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
             mean = cell.means[name]
             if mean is None:
                 continue
-            sd = cell.sds[name]
-            rows.append(
-                {
-                    "contender": visible(cell.contender, 200),
-                    "rank": matrix.contenders.index(cell.contender),
-                    "count": cell.place.count,
-                    "bar": "wall" if name == names[0] else "cpu",
-                    "part": visible(name, 200),
-                    "mean": mean,
-                    # No time is below 0, whatever the spread.
-                    "low": max(0.0, wall - sd) if name == names[0] and wall is not None and sd is not None else None,
-                    "high": wall + sd if name == names[0] and wall is not None and sd is not None else None,
-                }
-            )
+            sd = cell.sds[name] if name == names[0] else None
+            ends = {"low": None, "high": None}
+            if wall is not None and sd is not None:
+                # No time is below 0, whatever the spread.
+                ends = {"low": max(0.0, wall - sd), "high": wall + sd}
+            bar = "wall" if name == names[0] else "cpu"
+            rows.append({**row_of(matrix, cell), "bar": bar, "part": visible(name, 200), "mean": mean, **ends})
     return rows
+
+
+def row_of(matrix: Matrix, cell: MatrixCell) -> Row:
+    """What all rows of a cell have in common."""
+    rank = matrix.contenders.index(cell.contender)
+    return {"contender": visible(cell.contender, 200), "rank": rank, "count": cell.place.count}
 
 
 def switch_rows(matrix: Matrix, family: str) -> list[Row]:
     """A row per contender, count and kind of switch."""
     names = switches_of(matrix, family)
     return [
-        {
-            "contender": visible(cell.contender, 200),
-            "rank": matrix.contenders.index(cell.contender),
-            "count": cell.place.count,
-            "part": visible(kind, 200),
-            "mean": cell.means[name],
-        }
+        {**row_of(matrix, cell), "part": visible(kind, 200), "mean": cell.means[name]}
         for cell in matrix.cells
         if cell.place.family == family
         for name, kind in zip(names, kinds_of(names)[0], strict=True)

@@ -7,7 +7,7 @@ from statistics import median, quantiles
 from typing import Literal
 
 from markupsafe import Markup
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.report.plots.draw import (
     Point,
@@ -68,20 +68,14 @@ def summarize_slices(found: Sequence[SliceDot], most: int) -> tuple[list[SliceDo
     size = math.ceil(len(found) / max(most, trials))
     ordered = sorted(found, key=lambda one: (one.arm, one.trial, one.began))
     kept = []
-    for (arm, trial), mine in groupby(ordered, key=lambda one: (one.arm, one.trial)):
+    for _, mine in groupby(ordered, key=lambda one: (one.arm, one.trial)):
         slices = list(mine)
         for start in range(0, len(slices), size):
             piece = slices[start : start + size]
-            kept.append(
-                SliceDot(
-                    arm=arm,
-                    trial=trial,
-                    began=piece[0].began,
-                    value=median(one.value for one in piece),
-                    worse=max((one.worse for one in piece if one.worse is not None), default=None),
-                    waited=max((one.waited for one in piece if one.waited is not None), default=None),
-                )
-            )
+            worse = max((one.worse for one in piece if one.worse is not None), default=None)
+            waited = max((one.waited for one in piece if one.waited is not None), default=None)
+            value = median(one.value for one in piece)
+            kept.append(structs.replace(piece[0], value=value, worse=worse, waited=waited))
     return kept, size
 
 

@@ -13,7 +13,7 @@ from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
-from kduel.report.site.parts import Cell, Mark, Page, Section, Table, chart, file_name, number, tally
+from kduel.report.site.parts import Cell, Mark, Page, Section, Table, chart, file_name, number
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
@@ -55,9 +55,9 @@ def verdict(words: str) -> Cell:
     return Cell(words, tone=TONES.get(words, "neutral"))
 
 
-def table(head: Sequence[str | Cell], rows: list[list[Cell]]) -> Table:
-    cells = [Cell(cell) if isinstance(cell, str) else cell for cell in head]
-    return Table(head=cells, rows=rows[:MOST_ROWS], left_out=max(0, len(rows) - MOST_ROWS))
+def table(head: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]]) -> Table:
+    lines = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in (head, *rows[:MOST_ROWS])]
+    return Table(head=lines[0], rows=lines[1:], left_out=max(0, len(rows) - MOST_ROWS))
 
 
 def heads(*words: str, numbers: int = 0) -> list[Cell]:
@@ -96,56 +96,41 @@ def overview(
     reports: dict[str, str],
 ) -> Page:
     """All runs, with the ways to all other pages."""
-    skipped = rows_of(index, "skipped")
     of_run = by_run(itertools.chain(*verdicts.values()))
-    sections = [
-        Section(
-            heading="Pairs of contenders",
-            sentences=[STRIP_MEANS] if verdicts else ["No run has a primary metric: there is no verdict to list."],
-            table=table(
-                ["contender", "against", Cell("runs", number=True), "run by run, oldest first", "the latest run"],
-                [
-                    [
-                        Cell(contender, file_name("pair", baseline, contender)),
-                        Cell(baseline),
-                        number(len({row["path"] for row in rows}), 0),
-                        Cell("", strip=strip(rows, reports)),
-                        Cell(latest_words(rows)),
-                    ]
-                    for (baseline, contender), rows in verdicts.items()
-                ],
-            ),
-        ),
-        series_section(benchmarks, history),
-        Section(
-            heading="All runs",
-            sentences=["Verdicts are those of primary metrics."],
-            table=table(
-                [
-                    "run",
-                    "name",
-                    "machine",
-                    "measured (UTC)",
-                    *heads("blocks", "trials", "void", numbers=3),
-                    "verdicts",
-                ],
-                [
-                    [
-                        Cell(row["path"], reports.get(row["path"], "")),
-                        Cell(row["name"] + (" (merged)" if row["merged"] else "")),
-                        Cell(row["machine"]),
-                        Cell(row["measured"].replace("T", " ")),
-                        *(tally(row[key]) for key in ("blocks", "trials", "void")),
-                        Cell(counted_words(of_run.get(row["path"], []))),
-                    ]
-                    for row in runs
-                ],
-            ),
-        ),
+    pairs_head = ["contender", "against", Cell("runs", number=True), "run by run, oldest first", "the latest run"]
+    pairs = [
+        [
+            Cell(contender, file_name("pair", baseline, contender)),
+            baseline,
+            number(len({row["path"] for row in rows}), 0),
+            Cell("", strip=strip(rows, reports)),
+            latest_words(rows),
+        ]
+        for (baseline, contender), rows in verdicts.items()
     ]
-    if skipped:
-        left = [[Cell(row["path"]), Cell(row["reason"])] for row in skipped]
-        sections.append(Section(heading="Not readable", table=table(["directory", "reason"], left)))
+    numbers = ("blocks", "trials", "void")
+    runs_head = ["run", "name", "machine", "measured (UTC)", *heads(*numbers, numbers=3), "verdicts"]
+    cells = [
+        [
+            Cell(row["path"], reports.get(row["path"], "")),
+            row["name"] + (" (merged)" if row["merged"] else ""),
+            row["machine"],
+            row["measured"].replace("T", " "),
+            # An empty cell for 0, so that what there is can be seen; where a run has no verdict, too.
+            *(number(row[key], 0) if row[key] else "" for key in numbers),
+            counted_words(of_run.get(row["path"], [])),
+        ]
+        for row in runs
+    ]
+    told = [STRIP_MEANS] if verdicts else ["No run has a primary metric: there is no verdict to list."]
+    meant = ["Verdicts are those of primary metrics."]
+    sections = [
+        Section(heading="Pairs of contenders", sentences=told, table=table(pairs_head, pairs)),
+        series_section(benchmarks, history),
+        Section(heading="All runs", sentences=meant, table=table(runs_head, cells)),
+    ]
+    if skipped := [[row["path"], row["reason"]] for row in rows_of(index, "skipped")]:
+        sections.append(Section(heading="Not readable", table=table(["directory", "reason"], skipped)))
     answers = [
         f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}: {latest_words(rows)}."
         for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED)
@@ -224,7 +209,7 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
         [
             Cell(name, file_name("benchmark", name)),
             number(len(found) or None, 0),
-            Cell(plural(changed, "change") if (changed := sum(len(line.steps) for line in found)) else "–"),
+            plural(changed, "change") if (changed := sum(len(line.steps) for line in found)) else "–",
         ]
         for name, found in lines.items()
     ]
@@ -239,7 +224,7 @@ def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dic
     """Every verdict of one contender against one baseline, the newest first."""
     cells = [
         [
-            Cell(row["measured"].replace("T", " ")),
+            row["measured"].replace("T", " "),
             Cell(row["path"], reports.get(row["path"], "")),
             Cell(f"{row['benchmark']}/{row['metric']}", file_name("benchmark", row["benchmark"])),
             verdict(row["verdict"]),
@@ -278,43 +263,23 @@ def benchmark(name: str, history: MetricHistory) -> Page:
     """Every metric of a benchmark over time, with the places where its level changed."""
     lines = lines_of(name, history)
     changes = [
-        [
-            Cell(line.points[step.index].time_text),
-            Cell(line.key.rpartition("/")[2]),
-            Cell(line.contender),
-            Cell(line.machine),
-            Cell(change(step), number=True),
-            Cell(line.points[step.index].run),
-        ]
+        (since.time_text, line.key.rpartition("/")[2], line.contender, line.machine, Cell(change(step), number=True), since.run)
         for line in lines
         for step in line.steps
-    ]
-    changes.sort(key=lambda row: row[0].text, reverse=True)
-    sections = [
-        Section(
-            heading=plural(len(changes), "change"),
-            sentences=[] if changes else ["No series changed its level. It takes six runs of one series at least."],
-            table=table(
-                ["since", "metric", "contender", "machine", Cell("change", number=True), "first run"], changes
-            )
-            if changes
-            else None,
-        )
-    ]
-    keys = dict.fromkeys(line.key for line in lines[:MOST_CHARTS])
-    sections += [
-        Section(
-            heading=key.rpartition("/")[2], charts=[chart(line) for line in lines[:MOST_CHARTS] if line.key == key]
-        )
-        for key in keys
-    ]
+        for since in (line.points[step.index],)
+    ]  # fmt: skip
+    changes.sort(key=lambda row: row[0], reverse=True)
+    head = ["since", "metric", "contender", "machine", Cell("change", number=True), "first run"]
+    none = [] if changes else ["No series changed its level. It takes six runs of one series at least."]
+    found = table(head, changes) if changes else None
+    sections = [Section(heading=plural(len(changes), "change"), sentences=none, table=found)]
+    drawn = lines[:MOST_CHARTS]
+    for key in dict.fromkeys(line.key for line in drawn):
+        charts = [chart(line) for line in drawn if line.key == key]
+        sections.append(Section(heading=key.rpartition("/")[2], charts=charts))
     if not lines:
-        sections.append(
-            Section(
-                heading="Series",
-                sentences=["No metric of one contender has two runs on one machine with known dates."],
-            )
-        )
+        lacking = ["No metric of one contender has two runs on one machine with known dates."]
+        sections.append(Section(heading="Series", sentences=lacking))
     if len(lines) > MOST_CHARTS:
         more = f"{len(lines) - MOST_CHARTS} more series without a chart: kduel query --history --index has them."
         sections.append(Section(heading="More series", sentences=[more]))
@@ -332,24 +297,16 @@ def matrix(index: Path) -> Page:
     cells = [
         [
             Cell(key, file_name("benchmark", key.rpartition("/")[0])),
-            Cell(machine),
+            machine,
             *(latest_cell(found.get(column)) for column in columns),
         ]
         for (key, machine), found in rows.items()
     ]
     head: list[str | Cell] = ["metric", "machine"]
     head += [Cell(f"{new} against {old}", file_name("pair", old, new)) for old, new in columns]
-    return Page(
-        name="matrix.html",
-        title="Contenders by metrics",
-        sections=[
-            Section(
-                heading="Latest verdicts",
-                sentences=["The run that measured the metric on that machine last counts."],
-                table=table(head, cells),
-            )
-        ],
-    )
+    counts = ["The run that measured the metric on that machine last counts."]
+    sections = [Section(heading="Latest verdicts", sentences=counts, table=table(head, cells))]
+    return Page(name="matrix.html", title="Contenders by metrics", sections=sections)
 
 
 def latest_cell(row: dict[str, Any] | None) -> Cell:
@@ -361,19 +318,10 @@ def latest_cell(row: dict[str, Any] | None) -> Cell:
 
 
 def machines(index: Path) -> Page:
-    rows = [
-        [
-            Cell(row["machine"]),
-            number(row["runs"], 0),
-            number(row["contenders"], 0),
-            Cell((row["first"] or "unknown")[:16].replace("T", " ")),
-            Cell((row["last"] or "unknown")[:16].replace("T", " ")),
-        ]
-        for row in rows_of(index, "machines")
-    ]
-    head = [Cell("machine"), Cell("runs", number=True), Cell("contenders", number=True), Cell("first"), Cell("last")]
-    return Page(
-        name="machines.html",
-        title="Machines",
-        sections=[Section(heading=plural(len(rows), "machine"), table=table(head, rows))],
-    )
+    rows = []
+    for row in rows_of(index, "machines"):
+        dates = ((row[key] or "unknown")[:16].replace("T", " ") for key in ("first", "last"))
+        rows.append([row["machine"], number(row["runs"], 0), number(row["contenders"], 0), *dates])
+    head = ["machine", *heads("runs", "contenders", numbers=2), "first", "last"]
+    sections = [Section(heading=plural(len(rows), "machine"), table=table(head, rows))]
+    return Page(name="machines.html", title="Machines", sections=sections)

@@ -90,11 +90,6 @@ def number(value: float | int | None, digits: int | None = None) -> Cell:
     return Cell(amount(value) if digits is None else f"{value:.{digits}f}", number=True)
 
 
-def tally(count: int | None) -> Cell:
-    """A count; an empty cell for 0, so that what there is can be seen. It is missing where a run has no verdict."""
-    return number(count, 0) if count else Cell("")
-
-
 def chart(line: MetricSeries) -> Chart:
     """Times run from left to right as far apart as they are; values fill the height."""
     times = [found.timestamp() if (found := moment(point.when)) else 0.0 for point in line.points]
