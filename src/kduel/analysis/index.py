@@ -324,7 +324,10 @@ def run_query(path: Path, question: str) -> Answer:
                 raise KeyboardInterrupt from error
             if primary_code(error) in BROKEN:
                 raise
-            raise InputError(f"the question {shorten(question, 60)!r}: {error}", remedy_of(error)) from error
+            remedy = f"Give one SELECT over the names in docs/many-runs.md, or one of: {', '.join(QUESTIONS)}."
+            if "not authorized" in str(error):
+                remedy = "Only a SELECT is allowed: the index is made of the runs, and `kduel query --update DIR` alone writes it."
+            raise InputError(f"the question {shorten(question, 60)!r}: {error}", remedy) from error
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")
         if len(rows) > MOST_ROWS:
@@ -338,14 +341,6 @@ def run_query(path: Path, question: str) -> Answer:
                 f"the answer has two columns {', '.join(twice)}", "Give each a name of its own, with AS."
             )
         return Answer(columns=columns, rows=[list(map(json_value, row)) for row in rows])
-
-
-def remedy_of(error: Exception) -> str:
-    if "not authorized" in str(error):
-        return (
-            "Only a SELECT is allowed: the index is made of the runs, and `kduel query --update DIR` alone writes it."
-        )
-    return f"Give one SELECT over the names in docs/many-runs.md, or one of: {', '.join(QUESTIONS)}."
 
 
 READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)

@@ -78,18 +78,12 @@ def read_merged(path: Path) -> MergedData:
         tables = collector.samples()
         # A last block that was never finished is in the middle now: it is left out, as it would be at the end.
         finished = tables[0].blocks[: finished_blocks(tables)] if tables else []
-        found.append(
-            PooledPart(
-                name=one.part.name,
-                machine=one.part.machine,
-                run=one.run,
-                lock=one.lock,
-                records=records,
-                samples=[move_on(table, blocks, positions) for table in collector.samples(finished)],
-                blocks_before=blocks,
-                positions_before=positions,
-            )
-        )
+        moved = [move_on(table, blocks, positions) for table in collector.samples(finished)]
+        part = PooledPart(
+            name=one.part.name, machine=one.part.machine, run=one.run, lock=one.lock, records=records, samples=moved,
+            blocks_before=blocks, positions_before=positions,
+        )  # fmt: skip
+        found.append(part)
         blocks += max((record.block for record in records), default=0)
         positions += max((record.position + 1 for record in records), default=0)
     keys = dict.fromkeys((table.benchmark, table.metric) for part in found for table in part.samples)

@@ -86,8 +86,11 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     differing = difference(identity(kept), identity(present))
     if lost and not differing:
         return lost, []
-    if earlier is not None:
-        kept = without_machines_out(kept)
+    warnings = kept.get("warnings")
+    if earlier is not None and isinstance(warnings, list):
+        # Which machines were out of service is not known of an earlier state.
+        out = machine_out.PLUGIN.name
+        kept |= {"warnings": [one for one in warnings if not (isinstance(one, dict) and one.get("code") == out)]}
     if not (found := difference(kept, present)):
         if earlier is None:
             return [], []
@@ -163,15 +166,6 @@ def earlier_state(kept: dict[str, Any], run: RunDir) -> Set[str] | None:
         [str(boot.get("directory")) for boot in boots if isinstance(boot, dict)] if isinstance(boots, list) else []
     )
     return {*(f"{run.trials.name}/{name}" for name in known), *again}
-
-
-def without_machines_out(kept: dict[str, Any]) -> dict[str, Any]:
-    """Kept results without what they say of machines out of service, which is not known of an earlier state."""
-    warnings = kept.get("warnings")
-    if not isinstance(warnings, list):
-        return kept
-    code = machine_out.PLUGIN.name
-    return kept | {"warnings": [one for one in warnings if not (isinstance(one, dict) and one.get("code") == code)]}
 
 
 def identity(results: dict[str, Any]) -> dict[str, Any]:

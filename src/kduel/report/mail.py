@@ -10,7 +10,7 @@ from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 from kduel.report.content.digest import SIGNS, digest
 from kduel.report.content.reproduce import here_document, reproduction
-from kduel.report.content.textgrid import Line, verdict_lines
+from kduel.report.content.textgrid import verdict_lines
 
 WIDTH = 72
 
@@ -27,7 +27,11 @@ class MailFormat(Format):
             out += ["", *wrap_ascii(comparison.headline), ""]
             if comparison.gating:
                 for line in verdict_lines(comparison, said.notes, WIDTH, spell):
-                    out += fold_line(line)
+                    text = "".join(piece for piece, _ in line)
+                    fits = len(text.rstrip()) <= WIDTH
+                    below = " " * 16  # its name
+                    folded = textwrap.wrap(text, WIDTH, break_on_hyphens=False, subsequent_indent=below)
+                    out += [text] if fits else folded
             for heading, _, sentences in comparison.conclusion_lists:
                 out += ["", f"{heading}:", *wrap_items(sentences)]
         if said.notes.notes:
@@ -61,14 +65,6 @@ def spell(text: str) -> str:
     """In ASCII; verdicts without their signs, whatever the word is (`faster`, or `fewer` for a count)."""
     word = next((text.removeprefix(sign) for sign in SIGNED if text.startswith(sign)), text)
     return ascii_only(word.replace("─", "-"))
-
-
-def fold_line(line: Line) -> list[str]:
-    """A line of the table, folded below its name where it is too long."""
-    text = "".join(piece for piece, _ in line)
-    if len(text.rstrip()) <= WIDTH:
-        return [text]
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False, subsequent_indent=" " * 16)
 
 
 def wrap_items(sentences: Sequence[str]) -> list[str]:

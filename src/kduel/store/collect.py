@@ -234,16 +234,9 @@ class Collector:
         chosen = sorted(self.blocks if blocks is None else blocks)
         places = {block: self.places(block) for block in chosen}
         order = {name: [places[block].get(name) for block in chosen] for name in self.names}
-        known = {
-            name: [
-                self.found[block, name].other_work_before if (block, name) in self.found else None for block in chosen
-            ]
-            for name in self.names
-        }
-        absent = {
-            name: [(block, name) in self.found and never_began(self.found[block, name].void) for block in chosen]
-            for name in self.names
-        }
+        records = {name: [self.found.get((block, name)) for block in chosen] for name in self.names}
+        known = {name: [one and one.other_work_before for one in column] for name, column in records.items()}
+        absent = {name: [bool(one and never_began(one.void)) for one in column] for name, column in records.items()}
         measured = any(value is not None for values in known.values() for value in values)
         member_of = {record.block: record.member for record in self.found.values()}
         machines = [member_of.get(block, "") for block in chosen] if any(member_of.values()) else []
@@ -254,31 +247,21 @@ class Collector:
             for metric in self.prepared.metrics(index):
                 if metric.optional and metric.name not in given:
                     continue  # No trial gave it: an older version's program did not count it.
-                tables.append(
-                    Samples(
-                        benchmark=step.label,
-                        metric=metric,
-                        step=made,
-                        primary=metric.name in step.primary,
-                        counted=self.counted,
-                        blocks=chosen,
-                        values={
-                            name: [
-                                self.values.get((block, name), {}).get(index, {}).get(metric.name) for block in chosen
-                            ]
-                            for name in self.names
-                        },
-                        order=order,
-                        places=[self.place_of(index, block) for block in chosen],
-                        absent=absent if any(map(any, absent.values())) else {},
-                        covariates={OTHER_WORK: known} if measured else {},
-                        machines=machines,
-                        beyond=self.find_beyond(index, metric, chosen),
-                        turns=self.find_turns(index, chosen),
-                        resolution=self.resolution / SECONDS[metric.unit] if metric.unit in SECONDS else 0.0,
-                        **self.detail_fields(index, metric.name, chosen),
-                    )
-                )
+                values = {
+                    name: [self.values.get((block, name), {}).get(index, {}).get(metric.name) for block in chosen]
+                    for name in self.names
+                }
+                table = Samples(
+                    benchmark=step.label, metric=metric, step=made, primary=metric.name in step.primary,
+                    counted=self.counted, blocks=chosen, values=values, order=order,
+                    places=[self.place_of(index, block) for block in chosen],
+                    absent=absent if any(map(any, absent.values())) else {},
+                    covariates={OTHER_WORK: known} if measured else {}, machines=machines,
+                    beyond=self.find_beyond(index, metric, chosen), turns=self.find_turns(index, chosen),
+                    resolution=self.resolution / SECONDS[metric.unit] if metric.unit in SECONDS else 0.0,
+                    **self.detail_fields(index, metric.name, chosen),
+                )  # fmt: skip
+                tables.append(table)
         return tables
 
     def find_beyond(self, index: int, metric: Metric, blocks: list[int]) -> dict[str, list[int]]:

@@ -2,8 +2,6 @@
 
 lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -235,15 +233,6 @@ def document_bytes(document: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
-@contextmanager
-def as_damage() -> Iterator[None]:
-    """Checks of a document's values by the rules for what users give: nobody gives them now, so the remedy is to restore it."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(error.message, RESTORE) from error
-
-
 def read_lock(path: Path) -> Lock:
     """A lock.json. Raises InputError naming the file and the key."""
     lock = read_document(path, Lock, LOCK_SCHEMA)
@@ -252,8 +241,11 @@ def read_lock(path: Path) -> Lock:
             f"{path}: the run was planned by edition {lock.edition} of the method, and this version knows {EDITION} at most",
             "Use the version of KDuel that made the run, or a later one.",
         )
-    with as_damage():
+    try:
         check_numbers(lock.study, lock.settle, lock.blocks, str(path))
+    except InputError as error:
+        # A rule for what users give: nobody gives it now.
+        raise InputError(error.message, RESTORE) from error
     for what, names in (
         ("contenders", [one.name for one in lock.contenders]),
         ("steps", [one.label for one in lock.steps]),

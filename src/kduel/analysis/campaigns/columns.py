@@ -151,31 +151,22 @@ def own_columns(run: RunDir) -> list[Column]:
     tables = collect(run.path)
     changed = examine(run, lock, records).changes
     started = first_date(record.started for record in records)
+    counts = {"seed": lock.seed, "steps": list(parameters), "parameters": parameters}
+    exact = machine | counts if lock.machine.exact else {}
     found = []
     for contender in lock.contenders:
         own = [record for record in records if record.contender == contender.name]
         shared: Environment = {"machine": machine, "kduel": lock.kduel}
         if contender.scheduler or contender.policy:
             shared["scheduler"] = " ".join(filter(None, (contender.scheduler, contender.policy)))
-        found.append(
-            Column(
-                name=contender.name,
-                run=run.path,
-                contender=contender.name,
-                when=started,
-                imported=False,
-                environments=[environment | shared for environment in environments[contender.name]],
-                series=series(tables, contender.name, parameters),
-                steps=parameters,
-                exact=machine | {"seed": lock.seed, "steps": list(parameters), "parameters": parameters}
-                if lock.machine.exact
-                else {},
-                void=sum(record.status == "void" for record in own),
-                trials=len(own),
-                outcomes=[trial_result(record, run.directory(record.id)) for record in own],
-                changed=changed,
-            )
-        )
+        column = Column(
+            name=contender.name, run=run.path, contender=contender.name, when=started, imported=False,
+            environments=[environment | shared for environment in environments[contender.name]],
+            series=series(tables, contender.name, parameters), steps=parameters, exact=exact,
+            void=sum(record.status == "void" for record in own), trials=len(own),
+            outcomes=[trial_result(record, run.directory(record.id)) for record in own], changed=changed,
+        )  # fmt: skip
+        found.append(column)
     return found
 
 

@@ -55,6 +55,8 @@ def scaling(results: Results) -> list[Scaling]:
 
 def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[float | None]]) -> Scaling | None:
     """From the values of each number of threads by block. None where the fewest threads or all others have no value."""
+    from kduel.judge.verdict.spending import mean_interval
+
     fewest = min(columns)
     steps = []
     for threads, column in columns.items():
@@ -66,7 +68,8 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
         ]
         if there and logs:
             mean = sum(there) / len(there)
-            low, high = efficiency_interval(logs) if threads != fewest else (None, None)
+            known = mean_interval(logs) if threads != fewest and len(logs) >= LEAST_BLOCKS else None
+            low, high = (None, None) if known is None else (100 * math.exp(known[1]), 100 * math.exp(known[2]))
             steps.append(
                 AtThreads(
                     threads=threads,
@@ -86,11 +89,3 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
     sign = "more" if gain >= 0 else "less"
     found.told = f"{last.threads} threads did {abs(gain):.1f} % {sign} in all than {before.threads}"
     return found
-
-
-def efficiency_interval(logs: list[float]) -> tuple[float | None, float | None]:
-    """Interval of the mean ratio, in per cent; without bounds for fewer than LEAST_BLOCKS blocks."""
-    from kduel.judge.verdict.spending import mean_interval
-
-    found = mean_interval(logs) if len(logs) >= LEAST_BLOCKS else None
-    return (None, None) if found is None else (100 * math.exp(found[1]), 100 * math.exp(found[2]))

@@ -77,25 +77,20 @@ def shape(results: Results) -> Matrix | None:
         family: [name for name in metrics[members[0].label] if all(name in metrics[p.label] for p in members)]
         for family, members in families.items()
     }
+    about = {family: [metrics[families[family][0].label][name] for name in own] for family, own in by_family.items()}
     return Matrix(
         families=families,
         contenders=names,
         metrics=by_family,
-        units={
-            family: {name: metrics[members[0].label][name].unit for name in by_family[family]}
-            for family, members in families.items()
-        },
-        aspects={
-            family: {name: metrics[members[0].label][name].aspect for name in by_family[family]}
-            for family, members in families.items()
-        },
+        units={family: {one.name: one.unit for one in chosen} for family, chosen in about.items()},
+        aspects={family: {one.name: one.aspect for one in chosen} for family, chosen in about.items()},
         cells=[cell(place, name, by_family[place.family], values) for place in found for name in names],
         pairs=compared,
         judged=judge_pairs(results, compared, found, by_family, values, metrics),
         growth=[
             grown
             for family, members in families.items()
-            for metric in growing([metrics[members[0].label][name] for name in by_family[family]])
+            for metric in growing(about[family])
             for name in names
             if (
                 grown := growth(
@@ -181,21 +176,13 @@ def judge_pairs(
             for name in metrics[place.family]:
                 held = values[place.label, name]
                 keys.append((pair, place))
-                samples.append(
-                    Samples(
-                        benchmark=place.label,
-                        metric=about[place.label][name],
-                        paired=results.paired,
-                        counted=results.paired and not results.machine.evidence.varies,
-                        blocks=results.blocks,
-                        values={arm: held[arm] for arm in arms},
-                        absent={arm: absent[arm] for arm in arms if arm in absent},
-                        beyond=beyond[place.label, name],
-                        order=order,
-                        parts=parts,
-                        machines=machines,
-                    )
-                )
+                table = Samples(
+                    benchmark=place.label, metric=about[place.label][name], paired=results.paired,
+                    counted=results.paired and not results.machine.evidence.varies, blocks=results.blocks,
+                    values={arm: held[arm] for arm in arms}, beyond=beyond[place.label, name], order=order,
+                    absent={arm: absent[arm] for arm in arms if arm in absent}, parts=parts, machines=machines,
+                )  # fmt: skip
+                samples.append(table)
     return [
         JudgedCell(pair=pair, place=place, result=result)
         for (pair, place), result in zip(keys, judge_matrix(results, samples), strict=True)

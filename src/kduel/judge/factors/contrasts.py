@@ -6,7 +6,6 @@ in which a cell of either arm is missing does not count for that effect: it woul
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -205,12 +204,13 @@ def effect_table(
         key: np.array([cell.table.covariates[key][cell.contender] for cell in cells], dtype=float)
         for key in table.covariates
     }
-    metric = table.metric
+    metric = structs.replace(table.metric, exact=False)
+    if interaction:
+        metric = structs.replace(metric, unit=metric.unit if additive else INTERACTION, better="none")
+    weights_of = dict(zip(names, arms, strict=True))
     return Samples(
         benchmark=family,
-        metric=structs.replace(metric, unit=metric.unit if additive else INTERACTION, better="none", exact=False)
-        if interaction
-        else structs.replace(metric, exact=False),
+        metric=metric,
         primary=table.primary,
         counted=table.counted,
         blocks=table.blocks,
@@ -219,22 +219,19 @@ def effect_table(
         resolution=table.resolution,
         machines=table.machines,
         order={
-            name: [
-                None if value is None else round(value * PARTS) for value in as_list(weighted_sum(weights, positions))
-            ]
-            for name, weights in zip(names, arms, strict=True)
+            name: [None if one is None else round(one * PARTS) for one in as_list(weighted_sum(weights, positions))]
+            for name, weights in weights_of.items()
         },
-        absent={name: absent[weights != 0].any(axis=0).tolist() for name, weights in zip(names, arms, strict=True)}
-        if absent.any()
-        else {},
+        absent={
+            name: absent[weights != 0].any(axis=0).tolist() for name, weights in weights_of.items() if absent.any()
+        },
         beyond={
             name: [table.blocks[place] for place in np.flatnonzero(beyond[cell_raises].any(axis=0))]
             for name, cell_raises in zip(names, (gap < 0, gap > 0), strict=True)
-        }
-        if beyond.any()
-        else {},
+            if beyond.any()
+        },
         covariates={
-            key: {name: as_list(weighted_sum(weights, known)) for name, weights in zip(names, arms, strict=True)}
+            key: {name: as_list(weighted_sum(weights, known)) for name, weights in weights_of.items()}
             for key, known in covariates.items()
         },
     )
@@ -289,17 +286,9 @@ def arm_names(changes: Sequence[Change], at: Mapping[str, str]) -> tuple[str, st
     if len(changes) == 1:
         where = "".join(f" at {level_name(name, level)}" for name, level in at.items())
         return level_name(last.factor, last.reference) + where, level_name(last.factor, last.level) + where
-    effect = reduce(
-        lambda said, change: (
-            f"{said} of {change.level} / {change.reference}" if said else f"{change.level} / {change.reference}"
-        ),
-        changes[:-1],
-        "",
-    )
-    return (
-        f"{effect} at {level_name(last.factor, last.reference)}",
-        f"{effect} at {level_name(last.factor, last.level)}",
-    )
+    effect = " of ".join(f"{change.level} / {change.reference}" for change in changes[:-1])
+    first, other = (f"{effect} at {level_name(last.factor, level)}" for level in (last.reference, last.level))
+    return first, other
 
 
 def name_of(changes: Sequence[Change], at: Mapping[str, str], factors: Sequence[Factor]) -> str:

@@ -120,8 +120,7 @@ def chance_to_decide(
         scale = found.error * np.sqrt(1 - count / last)
 
         def chance_below(bound: Floats) -> Floats:
-            chance: Floats = stdtr(found.freedom, (bound - found.mean) / scale)
-            return chance
+            return np.asarray(stdtr(found.freedom, (bound - found.mean) / scale))
 
         differs, equivalent = deciding_means(half, border)
         within = np.where(equivalent > 0, chance_below(equivalent) - chance_below(-equivalent), 0.0)

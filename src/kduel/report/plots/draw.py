@@ -109,11 +109,6 @@ def in_units(points: Iterable[Point]) -> list[tuple[int, int]]:
     return [(round(EDGE * x), round(EDGE * y)) for x, y in points]
 
 
-def coordinates(x: int, y: int) -> str:
-    """Two coordinates, with a space where the sign of the second does not part them."""
-    return f"{x}{y}" if y < 0 else f"{x} {y}"
-
-
 def dots(points: Iterable[Point], kind: str) -> Markup:
     """Dots of one class in the stretched area; empty without points."""
     path = "".join(f"M{x} {y}h0" for x, y in in_units(points))
@@ -131,7 +126,11 @@ def run_text(points: Sequence[tuple[int, int]]) -> str:
     drawn = f"M{points[0][0]} {points[0][1]}"
     for (x, y), (to_x, to_y) in itertools.pairwise(points):
         drawn += (
-            f"h{to_x - x}" if y == to_y else f"v{to_y - y}" if x == to_x else f"l{coordinates(to_x - x, to_y - y)}"
+            f"h{to_x - x}"
+            if y == to_y
+            else f"v{to_y - y}"
+            if x == to_x
+            else f"l{to_x - x}{' ' * (to_y > y)}{to_y - y}"
         )
     return drawn
 

@@ -35,28 +35,16 @@ def turns_charts(blocks: Sequence[int], columns: Mapping[int, Column]) -> Markup
     places = {place for strip in own.values() for place, _ in strip}
     across = place_scale(places)
     below = block_ticks(blocks, columns, across)
+    axes = left_axis(upward, 4), bottom_axis(below, "block, its slices in the order of time")
     labels = ("Slices of each contender in the order of time.", "Ratios of the same slices, on the same scale.")
-    return Markup().join(
-        one_chart(strip, upward, across, below, title, label)
-        for strip, title, label in zip((own, ratios), HEIGHTS, labels, strict=True)
-    )
-
-
-def one_chart(
-    strip_of: Mapping[int, Strip],
-    upward: Scale,
-    across: Scale,
-    below: list[tuple[float, str]],
-    title: str,
-    label: str,
-) -> Markup:
-    shapes = []
-    for arm, strip in strip_of.items():
-        points = [(across.share(place), 1 - upward.share(value)) for place, value in strip]
-        shapes += [polyline([points], f"joined {arm_class(arm)}"), dots(points, arm_class(arm))]
-    heading = words((0, 0), title, dy=-8)
-    axis = bottom_axis(below, "block, its slices in the order of time")
-    return chart("spells", label, heading, left_axis(upward, 4), stretched_area(*shapes), axis)
+    drawn = Markup()
+    for found, title, label in zip((own, ratios), HEIGHTS, labels, strict=True):
+        shapes = []
+        for arm, strip in found.items():
+            points = [(across.share(place), 1 - upward.share(value)) for place, value in strip]
+            shapes += [polyline([points], f"joined {arm_class(arm)}"), dots(points, arm_class(arm))]
+        drawn += chart("spells", label, words((0, 0), title, dy=-8), axes[0], stretched_area(*shapes), axes[1])
+    return drawn
 
 
 def strips(columns: Mapping[int, Column]) -> tuple[dict[int, Strip], dict[int, Strip]]:

@@ -90,8 +90,11 @@ class Wide(ForeignFormat):
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         own = [name for name in names if name not in (*numbering, *IDENTITY)]
         about = [name for name in own if by_metric and (is_kernel(name) or is_parameter(name))]
-        if by_metric:
-            check_by_metric(where, names)
+        if by_metric and (misplaced := [name for name in ("metric", "unit", "better") if name in names]):
+            raise InputError(
+                f"{where}: a table with a column for each metric has a column {misplaced[0]!r}",
+                "Write unit and better side into the heading: latency [ms: lower].",
+            )
         renamed = by_metric and contender is None and "contender" not in map(str.casefold, map(str.strip, header))
         named: list[tuple[int, str]] = []
         dates = [name for name in own if by_metric and numbering and "[" not in name and DATES & words_of(name)]
@@ -193,16 +196,6 @@ def read_header(where: str, header: list[str], given: bool) -> list[str]:
             )
         names = ["contender" if name in kernels else name for name in names]
     return names
-
-
-def check_by_metric(where: str, names: list[str]) -> None:
-    """Raises InputError where a table with a column for each metric has one that does not belong there."""
-    misplaced = [name for name in ("metric", "unit", "better") if name in names]
-    if misplaced:
-        raise InputError(
-            f"{where}: a table with a column for each metric has a column {misplaced[0]!r}",
-            "Write unit and better side into the heading: latency [ms: lower].",
-        )
 
 
 def series_error(path: Path, name: str) -> InputError:

@@ -105,20 +105,13 @@ class Gathering:
         if found is None or row.contender not in self.contenders:
             self.check_names(path, row)
         if found is None:
-            found = self.found[key] = GatheredMetric(
-                Metric(
-                    name=row.metric,
-                    unit=row.unit,
-                    better=row.better,
-                    statistic=row.statistic,
-                    least=row.least,
-                    exact=row.exact,
-                    aspect=aspect_of(row.benchmark, row.metric) if row.aspect is None else row.aspect,
-                ),
-                location_text(path, row.where),
-                row.deterministic,
-                row.role,
-            )
+            aspect = aspect_of(row.benchmark, row.metric) if row.aspect is None else row.aspect
+            metric = Metric(
+                name=row.metric, unit=row.unit, better=row.better, statistic=row.statistic, least=row.least,
+                exact=row.exact, aspect=aspect,
+            )  # fmt: skip
+            place = location_text(path, row.where)
+            found = self.found[key] = GatheredMetric(metric, place, row.deterministic, row.role)
         known = found.metric
         for what, old, new in (
             ("unit", known.unit, row.unit),
