@@ -36,14 +36,10 @@ class PooledPart(Struct, kw_only=True):
     def renumber(self, trial: TrialResult) -> TrialResult:
         """A trial of this part as the merged run has it."""
         return structs.replace(
-            trial,
-            id=f"{self.name}/{trial.id}",
-            block=trial.block + self.blocks_before,
-            position=trial.position + self.positions_before,
-            directory=f"runs/{self.name}/{trial.directory}",
-            part=self.name,
-            machine=machine_of(self.machine, trial.machine),
-        )
+            trial, id=f"{self.name}/{trial.id}", block=trial.block + self.blocks_before,
+            position=trial.position + self.positions_before, directory=f"runs/{self.name}/{trial.directory}",
+            part=self.name, machine=machine_of(self.machine, trial.machine),
+        )  # fmt: skip
 
     def result(self) -> PartResult:
         """The part as reports show it."""

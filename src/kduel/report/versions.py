@@ -57,14 +57,9 @@ class VersionsFormat(Format):
             )
         said = digest(results)
         return render_page(
-            "versions.html",
-            said=said,
-            parts_shown=parts,
-            names=[one.name for one in results.contenders],
-            releases=[one.release or "" for one in results.contenders],
-            line=line,
-            tones=tones,
-        )
+            "versions.html", said=said, parts_shown=parts, names=[one.name for one in results.contenders],
+            releases=[one.release or "" for one in results.contenders], line=line, tones=tones,
+        )  # fmt: skip
 
 
 PLUGIN = VersionsFormat()

@@ -98,14 +98,9 @@ def check_planned(run: RunDir, record: TrialRecord, expected: dict[str, PlannedT
 def planned_as(record: TrialRecord) -> PlannedTrial:
     """The line of the plan that a trial names."""
     return PlannedTrial(
-        id=record.id,
-        block=record.block,
-        position=record.position,
-        contender=record.contender,
-        boot=record.boot,
-        steps=record.steps,
-        host=record.member,
-    )
+        id=record.id, block=record.block, position=record.position, contender=record.contender, boot=record.boot,
+        steps=record.steps, host=record.member,
+    )  # fmt: skip
 
 
 def derived_plan(lock: Lock) -> list[PlannedTrial]:

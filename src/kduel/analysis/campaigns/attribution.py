@@ -41,25 +41,17 @@ def attribute(before: Column, after: Column) -> Attribution:
     blind = [column.name for column in (before, after) if not column.environments]
     if blind:
         return Attribution(
-            differs=[],
-            things=[],
-            unknown=[],
-            cause=None,
-            same_run=together,
+            differs=[], things=[], unknown=[], cause=None, same_run=together,
             told=f"Nothing is known of where {' and '.join(blind)} {'was' if len(blind) == 1 else 'were'} measured: no change can be attributed to anything.",
-        )
+        )  # fmt: skip
     found = differences({"before": before.environments, "after": after.environments}, FOLLOWS)
     found += different_steps([structs.replace(before, name="before"), structs.replace(after, name="after")])
     things, unknown = things_of(found)
     alone = things[0] if len(things) == 1 and not unknown else None
     return Attribution(
-        differs=found,
-        things=things,
-        unknown=unknown,
-        cause=alone,
-        same_run=together,
+        differs=found, things=things, unknown=unknown, cause=alone, same_run=together,
         told=attribution_sentence(things, unknown, together),
-    )
+    )  # fmt: skip
 
 
 def different_steps(found: Sequence[Column]) -> list[Difference]:

@@ -290,14 +290,9 @@ def compare_columns(
         change.warnings = [*crashed, *change.warnings]
     otherwise = [] if exact or attribution.same_run else counted_otherwise(before, after)
     return ColumnChange(
-        before=before.name,
-        after=after.name,
-        attribution=attribution,
-        changes=changes,
-        exact=exact,
-        otherwise=otherwise,
-        unlike={"/".join(key): unlike(before.series[key], after.series[key]) for key in other},
-    )
+        before=before.name, after=after.name, attribution=attribution, changes=changes, exact=exact,
+        otherwise=otherwise, unlike={"/".join(key): unlike(before.series[key], after.series[key]) for key in other},
+    )  # fmt: skip
 
 
 def counted_otherwise(before: Column, after: Column) -> list[str]:
@@ -320,14 +315,10 @@ def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Sampl
     pair = ((before.name, first), (after.name, second))
     conditions = {name: [series.conditions.get(block, {}) for block in blocks] for name, series in pair}
     return Samples(
-        benchmark=key[0],
-        metric=first.metric,
-        primary=True,
-        counted=True,
-        blocks=blocks,
+        benchmark=key[0], metric=first.metric, primary=True, counted=True, blocks=blocks,
         values={name: [series.values.get(block) for block in blocks] for name, series in pair},
         conditions=conditions if first.conditions and second.conditions else {},
-    )
+    )  # fmt: skip
 
 
 def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples | None:

@@ -174,14 +174,9 @@ def line_of(
     runs."""
     steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
     return MetricSeries(
-        machine=place[0],
-        contender=place[1],
-        key=place[2],
-        unit=unit,
-        points=points,
-        steps=steps,
+        machine=place[0], contender=place[1], key=place[2], unit=unit, points=points, steps=steps,
         told=[told(points[step.index - 1].run, points[step.index].run) for step in steps],
-    )
+    )  # fmt: skip
 
 
 def by_time(point: Point) -> tuple[str, list[tuple[int, str]]]:

@@ -68,16 +68,11 @@ def row(name: str, one: Duels) -> Aspect:
     there = [contender for contender in one.contenders if one.mean(contender) is not None]
     standing, told = best_of(one, there)
     return Aspect(
-        name=name,
-        benchmark=one.first.benchmark,
-        metric=one.first.metric,
-        unit=one.first.unit,
-        better=one.first.better,
-        means={contender: one.mean(contender) for contender in one.contenders},
+        name=name, benchmark=one.first.benchmark, metric=one.first.metric, unit=one.first.unit,
+        better=one.first.better, means={contender: one.mean(contender) for contender in one.contenders},
         sds={contender: deviation(one.values[contender]) for contender in one.contenders},
-        standing={contender: standing.get(contender, "") for contender in one.contenders},
-        told=told,
-    )
+        standing={contender: standing.get(contender, "") for contender in one.contenders}, told=told,
+    )  # fmt: skip
 
 
 def best_of(one: Duels, there: Sequence[str]) -> tuple[dict[str, Standing], str]:

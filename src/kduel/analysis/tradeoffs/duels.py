@@ -78,15 +78,10 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
 
     def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
         return Samples(
-            benchmark=benchmark,
-            metric=metrics[benchmark][metric],
-            paired=results.paired,
-            blocks=results.blocks,
-            values={arm: values[benchmark, metric][arm] for arm in arms},
-            order=order,
-            parts=parts,
+            benchmark=benchmark, metric=metrics[benchmark][metric], paired=results.paired, blocks=results.blocks,
+            values={arm: values[benchmark, metric][arm] for arm in arms}, order=order, parts=parts,
             machines=machines,
-        )
+        )  # fmt: skip
 
     whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))
     samples = [table(*key, pair) for key, pair in missing]

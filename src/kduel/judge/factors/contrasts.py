@@ -44,15 +44,10 @@ class Effect(Struct, kw_only=True):
 
     def result(self, judged: MetricResult) -> EffectResult:
         return EffectResult(
-            name=self.name,
-            kind=self.kind,
-            factors=[change.factor for change in self.changes],
+            name=self.name, kind=self.kind, factors=[change.factor for change in self.changes],
             references=[change.reference for change in self.changes],
-            levels=[change.level for change in self.changes],
-            at=self.at,
-            aliases=self.aliases,
-            result=judged,
-        )
+            levels=[change.level for change in self.changes], at=self.at, aliases=self.aliases, result=judged,
+        )  # fmt: skip
 
 
 class Cell(NamedTuple):
@@ -209,15 +204,10 @@ def effect_table(
         metric = structs.replace(metric, unit=metric.unit if additive else INTERACTION, better="none")
     weights_of = dict(zip(names, arms, strict=True))
     return Samples(
-        benchmark=family,
-        metric=metric,
-        primary=table.primary,
-        counted=table.counted,
-        blocks=table.blocks,
+        benchmark=family, metric=metric, primary=table.primary, counted=table.counted, blocks=table.blocks,
         values={name: as_list(arm) for name, arm in zip(names, found, strict=True)},
         conditions=arm_conditions(cells, dict(zip(names, shown, strict=True))) if table.counted else {},
-        resolution=table.resolution,
-        machines=table.machines,
+        resolution=table.resolution, machines=table.machines,
         order={
             name: [None if one is None else round(one * PARTS) for one in as_list(weighted_sum(weights, positions))]
             for name, weights in weights_of.items()
@@ -234,7 +224,7 @@ def effect_table(
             key: {name: as_list(weighted_sum(weights, known)) for name, weights in weights_of.items()}
             for key, known in covariates.items()
         },
-    )
+    )  # fmt: skip
 
 
 def arm_conditions(cells: Sequence[Cell], arms: Mapping[str, Floats]) -> dict[str, list[dict[str, float]]]:

@@ -71,15 +71,10 @@ def tail_result(
 ) -> TailResult:
     total = sum(boot.samples for boot in boots)
     found = TailResult(
-        benchmark=table.benchmark,
-        metric=distribution_name(table.metric.name),
-        unit=boots[0].unit if boots else table.metric.unit,
-        contender=contender,
-        boots=len(boots),
-        samples=total,
-        largest=max((boot.largest for boot in boots), default=None),
-        level=level,
-    )
+        benchmark=table.benchmark, metric=distribution_name(table.metric.name),
+        unit=boots[0].unit if boots else table.metric.unit, contender=contender, boots=len(boots), samples=total,
+        largest=max((boot.largest for boot in boots), default=None), level=level,
+    )  # fmt: skip
     if not boots:
         return found
     pooled = pool(boots)
@@ -109,14 +104,9 @@ def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> B
     least, most = (np.array(ends, dtype=float) for ends in zip(*(count_above(b, limit) for b in boots), strict=True))
     samples = np.array([boot.samples for boot in boots], dtype=float)
     found = BoundResult(
-        limit=limit,
-        share=bound.share,
-        exceeding=int(least.sum()),
-        hidden=int((most - least).sum()),
-        samples=int(samples.sum()),
-        verdict="undecided",
-        level=level,
-    )
+        limit=limit, share=bound.share, exceeding=int(least.sum()), hidden=int((most - least).sum()),
+        samples=int(samples.sum()), verdict="undecided", level=level,
+    )  # fmt: skip
     if len(boots) < FEWEST_BOOTS:
         found.reason = f"it takes {FEWEST_BOOTS} boots, and there are {len(boots)}"
         return found

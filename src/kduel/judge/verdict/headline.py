@@ -82,15 +82,11 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
     names = visible(baseline, 200), visible(contender, 200)
     rule = gating_rule(results)
     said = headline(
-        primary or mine,
-        *names,
-        kind,
-        results.study.delta,
-        virtual=not results.machine.evidence.varies,
+        primary or mine, *names, kind, results.study.delta, virtual=not results.machine.evidence.varies,
         fewest=(rule if primary else rule.for_exploring()).fewest,
         waits=unfinished.waits if primary and (unfinished := find_unfinished(results)) else "",
         each=repeated_unit(results),
-    )
+    )  # fmt: skip
     hint = "" if primary or not any(m.claimed and m.hint for m in mine) else HINT
     # The metrics that the sentence does not count, as the benchmark sets them.
     left = sum(m.by_harness for m in primary or mine)

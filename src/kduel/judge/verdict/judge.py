@@ -179,10 +179,6 @@ def assess_exact(c: Comparison) -> Assessment:
         side = int(classify(shares.min(), shares.max(), c.rule.delta_pct, c.n, fewest=1, equivalent_from=1))
         called = "equivalent" if side == WITHIN else called
     return Assessment(
-        scale="exact",
-        verdict=called,
-        mean=float(np.median(gaps) if conditions else gaps.mean()),
-        low=low,
-        high=high,
+        scale="exact", verdict=called, mean=float(np.median(gaps) if conditions else gaps.mean()), low=low, high=high,
         decided_at=None if side == UNDECIDED else int(c.complete.size),
-    )
+    )  # fmt: skip

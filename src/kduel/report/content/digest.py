@@ -128,17 +128,13 @@ def digest(results: Results, run: str = "RUN") -> Digest:
     """The digest of a run. `run` is its directory as the user may type it, where that is known."""
     notes = number_notes(results, run)
     return Digest(
-        title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
-        facts=run_facts(results),
-        sure=sureness(results),
-        measured=[*provenance(results), *measured_how(results)],
+        title=visible(results.study.title or results.study.name or "A run of KDuel", 200), facts=run_facts(results),
+        sure=sureness(results), measured=[*provenance(results), *measured_how(results)],
         own_caveats=caveats(results, run),
         comparisons=[of_factors(group, notes, results) for group in factor_groups(results)]
         or [compare(results, notes, *pair) for pair in compared_pairs(results)],
-        notes=notes,
-        before=[digest(part, run) for part in results.parts[:-1]],
-        second=evidence(results).label,
-    )
+        notes=notes, before=[digest(part, run) for part in results.parts[:-1]], second=evidence(results).label,
+    )  # fmt: skip
 
 
 def compare(results: Results, notes: Notes, baseline: str, contender: str) -> ContenderSummary:
@@ -151,16 +147,11 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     gating = primary or exploratory
     delta = results.study.delta
     return ContenderSummary(
-        baseline=visible(baseline, 200),
-        contender=visible(contender, 200),
-        subject=visible(contender, 200),
-        primary=primary,
-        exploratory=exploratory,
-        headline=headline_of(results, baseline, contender),
-        points=points(gating, notes, delta),
-        can=conclusions(gating, notes, delta, repeated_unit(results)),
+        baseline=visible(baseline, 200), contender=visible(contender, 200), subject=visible(contender, 200),
+        primary=primary, exploratory=exploratory, headline=headline_of(results, baseline, contender),
+        points=points(gating, notes, delta), can=conclusions(gating, notes, delta, repeated_unit(results)),
         cannot=open_questions(results, notes, gating, exploratory if primary else []),
-    )
+    )  # fmt: skip
 
 
 def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderSummary:
@@ -169,16 +160,12 @@ def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderS
     delta = results.study.delta
     primary = [row for row in rows if row.role == "primary"]
     return ContenderSummary(
-        baseline="first level",
-        contender="other level",
-        subject=visible("/".join(group.group), 200),
-        primary=primary,
-        exploratory=[row for row in rows if row.role != "primary"],
-        headline=visible(group.headline, 2000),
+        baseline="first level", contender="other level", subject=visible("/".join(group.group), 200), primary=primary,
+        exploratory=[row for row in rows if row.role != "primary"], headline=visible(group.headline, 2000),
         points=points(primary or rows, notes, delta),
         can=[*conclusions(primary or rows, notes, delta), *(f"{line}." for line in group.told)],
         cannot=open_questions(results, notes, primary or rows, []),
-    )
+    )  # fmt: skip
 
 
 def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Statement]:

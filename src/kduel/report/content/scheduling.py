@@ -90,14 +90,10 @@ def _row(metric: MetricResult, name: str) -> CounterRow:
         return CounterRow(name=f"{name}{unit}", about="", before="0", after="0", change="", interval="", word="")
     interval = interval_text(metric)
     return CounterRow(
-        name=f"{name}{unit}",
-        about=metric.about.partition(", ")[0],
-        before=before,
-        after=after,
-        change=effect(metric),
-        interval="" if interval == MISSING else interval,
+        name=f"{name}{unit}", about=metric.about.partition(", ")[0], before=before, after=after,
+        change=effect(metric), interval="" if interval == MISSING else interval,
         word="" if metric.n < 2 else metric.word,
-    )
+    )  # fmt: skip
 
 
 def level_names(results: Results, contenders: Sequence[str]) -> list[str]:

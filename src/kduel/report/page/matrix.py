@@ -115,16 +115,12 @@ def matrix_part(results: Results) -> MatrixPart | None:
 def family_part(matrix: Matrix, name: str) -> FamilyPart:
     times, switches = matrix_plots.times_of(matrix, name), matrix_plots.switches_of(matrix, name)
     return FamilyPart(
-        name=name,
-        metrics=matrix.metrics[name][:SHOWN],
-        units=matrix.units[name],
+        name=name, metrics=matrix.metrics[name][:SHOWN], units=matrix.units[name],
         cells=[cell for cell in matrix.cells if cell.place.family == name],
         growth=[grown for grown in matrix.growth if grown.family == name],
-        times=matrix_plots.times(matrix, name) if len(times) == 3 else [],
-        time_parts=times,
-        switches=matrix_plots.switches(matrix, name) if switches else [],
-        switch_parts=kinds_of(switches)[0],
-    )
+        times=matrix_plots.times(matrix, name) if len(times) == 3 else [], time_parts=times,
+        switches=matrix_plots.switches(matrix, name) if switches else [], switch_parts=kinds_of(switches)[0],
+    )  # fmt: skip
 
 
 def heat_cells(matrix: Matrix) -> list[HeatCell]:

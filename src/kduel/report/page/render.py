@@ -48,13 +48,9 @@ def templates() -> Environment:
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
-        loader=PackageLoader("kduel.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=make_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=PackageLoader("kduel.report"), autoescape=True, undefined=StrictUndefined, finalize=make_visible,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     environment.filters |= {"code": mark_code, "kind": unit_and_side}
     environment.globals |= {
         "signs": SIGNS,

@@ -46,14 +46,9 @@ class Theme(Struct, frozen=True):
 
 
 PAGE = Theme(
-    ink="var(--ink)",
-    dim="var(--dim)",
-    line="var(--line)",
-    band="var(--band)",
-    paper=None,
-    arms=tuple(f"var(--arm{number})" for number in range(6)),
-    tones=tuple(f"var(--{tone})" for tone in TONES),
-)
+    ink="var(--ink)", dim="var(--dim)", line="var(--line)", band="var(--band)", paper=None,
+    arms=tuple(f"var(--arm{number})" for number in range(6)), tones=tuple(f"var(--{tone})" for tone in TONES),
+)  # fmt: skip
 PICTURE = Theme(
     ink="#1b1f24",
     dim="#5b6470",

@@ -116,14 +116,10 @@ def bring_in(
     if not 0 < delta <= 100:
         raise InputError(f"--delta is {delta:g}", "Give the per cent that matter, such as 1.")
     record = Import(
-        kduel=full_version(),
-        imported=datetime.now(UTC).isoformat(timespec="seconds"),
-        title=", ".join(file_stem(source.path) for source in sources)[:200],
-        delta=delta,
-        baseline=baseline,
-        primary=list(primary),
-        files=[],
-    )
+        kduel=full_version(), imported=datetime.now(UTC).isoformat(timespec="seconds"),
+        title=", ".join(file_stem(source.path) for source in sources)[:200], delta=delta, baseline=baseline,
+        primary=list(primary), files=[],
+    )  # fmt: skip
     with whole_directory(out) as fresh:
         chosen: list[ForeignFormat] = []
         for number, source in enumerate(sources, 1):
