@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.core.text import visible
+from kduel.core.text import list_few, visible
 
 MOST_NAMED = 3
 MOST_BYTES = 256 << 20
@@ -60,9 +60,8 @@ def check_no_special_files(top: Path) -> None:
     """Raises InputError where a directory holds a link, a FIFO, a socket or a device."""
     found = [f"{visible(str(path.relative_to(top)), 100)} is {kind}" for path, kind in special_files(top)]
     if found:
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise InputError(
-            f"{top} holds what no run of KDuel does: {', '.join(found[:MOST_NAMED])}{more}",
+            f"{top} holds what no run of KDuel does: {list_few(found, MOST_NAMED)}",
             "A link could lead to files of your own: replace it by a copy of what it leads to, or remove it.",
         )
 

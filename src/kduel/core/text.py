@@ -17,6 +17,11 @@ HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f
 """What is invisible, reorders text or is a terminal's command, and JSON needs not escape."""
 
 
+def list_few(names: Sequence[str], most: int = 6, more: str = "more") -> str:
+    """`a, b and 7 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} {more}" if len(names) > most else "")
+
+
 def visible(text: object, longest: int = LONGEST) -> str:
     """One line in which nothing is hidden.
 

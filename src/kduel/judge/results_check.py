@@ -12,7 +12,7 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.results import SCHEMA, Results
-from kduel.core.text import plural, visible
+from kduel.core.text import list_few, plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
@@ -136,9 +136,8 @@ def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:
         else []
     )
     if names := sorted(trials_in(kept) - {*run.names()}):
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        told = ", ".join(f"trials/{visible(name, LONGEST)}" for name in names[:MOST_NAMED])
-        lost.append(f"{told}{more} {'is' if len(names) == 1 else 'are'} missing, which {RESULTS} has; {RECOVER}")
+        told = list_few([f"trials/{visible(name, LONGEST)}" for name in names], MOST_NAMED)
+        lost.append(f"{told} {'is' if len(names) == 1 else 'are'} missing, which {RESULTS} has; {RECOVER}")
     return lost
 
 

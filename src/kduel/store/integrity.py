@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from kduel.core.errors import InputError, UnreadableError
 from kduel.core.regular_files import special_files
-from kduel.core.text import visible
+from kduel.core.text import list_few, visible
 from kduel.core.toml import shorten
 from kduel.core.untrusted import entries, read_bytes, read_whole
 from kduel.store.documents import Lock, TrialRecord, study_of
@@ -302,9 +302,8 @@ def measured_late(lock: Lock, records: list[TrialRecord]) -> list[str]:
             late.append(f"trials/{record.id}")
     if not late:
         return []
-    names, more = sorted(late)[:MOST_NAMED], len(late) - MOST_NAMED
     return [
-        f"{', '.join(names)}{f' and {more} more trials' if more > 0 else ''} began after trials that the plan has later: "
+        f"{list_few(sorted(late), MOST_NAMED, 'more trials')} began after trials that the plan has later: "
         "removed and measured again, or the host's clock was set back"
     ]
 
@@ -351,8 +350,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         later.update(f"{name} {became(what)}" for name, what in differing if name in shared)
         own = [f"{name[:100]} {became(what)}" for name, what in differing if name not in shared]
         if own:
-            more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
-            found.append(f"{place}: {', '.join(own[:MOST_NAMED])}{more}")
+            found.append(f"{place}: {list_few(own, MOST_NAMED, 'more files')}")
     found += [f"{what} after {count} of {len(directories)} trials had ended" for what, count in later.items()]
     forbidden = list(dict.fromkeys(one for one in forbidden if not named_twice(one, forbidden)))
     return Integrity(checked=len(directories), changes=found, unreadable=forbidden)

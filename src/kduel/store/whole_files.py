@@ -12,6 +12,7 @@ from typing import IO
 
 from kduel.core.errors import HostError, InputError, os_errors, unusable_path
 from kduel.core.temporary import ordinary_mode
+from kduel.core.text import list_few
 
 SYNCS = 16
 """How many files are synced at a time."""
@@ -131,8 +132,7 @@ def _sync(path: str | Path) -> None:
 
 def occupied_error(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputError:
     """The error for a run's name that something else has; `names` of what is in the way."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    told = f": {', '.join(names[:MOST_NAMED])}{more}" if names else ""
+    told = f": {list_few(names, MOST_NAMED)}" if names else ""
     return InputError(
         f"{path} is there already and holds something else{told}",
         remedy or "Give another --out, or `kduel resume` it if it is a run.",

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 from kduel.analysis.campaigns.columns import Column
 from kduel.core.format import parameter_text
 from kduel.core.results import Difference
-from kduel.core.text import plural
+from kduel.core.text import list_few, plural
 from kduel.judge.lint.confounds import DeclaredDifferences, differences, text
 
 FOLLOWS = DeclaredDifferences(kernels=True, scheduler=True)
@@ -107,9 +107,3 @@ def attribution_sentence(things: Sequence[str], unknown: Sequence[str], same_run
     if len(things) == 1:
         return f"{things[0]} differs{stated}: a change cannot be attributed to one of them.{apart}"
     return f"{plural(len(things), 'thing')} differ ({list_few(things)}){stated}: no change can be attributed to one of them.{apart}"
-
-
-def list_few(names: Sequence[str], most: int = 6) -> str:
-    """`a, b and 7 more`."""
-    listed = ", ".join(names[:most])
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

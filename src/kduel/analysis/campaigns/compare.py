@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.attribution import Attribution, attribute, different_steps, list_few
+from kduel.analysis.campaigns.attribution import Attribution, attribute, different_steps
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.editions import EDITION
@@ -16,6 +16,7 @@ from kduel.core.format import parameter_text, percent_size
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Difference, Results, StudyResult
 from kduel.core.samples import Samples
+from kduel.core.text import list_few
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import DeclaredDifferences, differences
 from kduel.judge.verdict.judge import judge

@@ -8,7 +8,7 @@ from kduel.core.experiment import Aspect, Statistic
 from kduel.core.format import MISSING, amount, effect_with_interval, percent
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
-from kduel.core.text import plural
+from kduel.core.text import list_few, plural
 
 USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
     "desktop": {"frame-latency": ("p99", "max", "value"), "wakeup-latency": ("p99",)},
@@ -114,6 +114,4 @@ def support(metric: MetricResult) -> Support:
 
 def list_supports(supports: list[Support]) -> str:
     """Names with effects, the first four."""
-    words = [f"{s.benchmark} {s.metric} {s.effect}".strip() for s in supports[:4]]
-    rest = len(supports) - len(words)
-    return ", ".join(words) + (f" and {rest} more" if rest else "")
+    return list_few([f"{s.benchmark} {s.metric} {s.effect}".strip() for s in supports], 4)

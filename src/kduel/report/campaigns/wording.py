@@ -6,11 +6,10 @@ from typing import get_args
 
 from msgspec import structs
 
-from kduel.analysis.campaigns.attribution import list_few
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
 from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
-from kduel.core.text import plural
+from kduel.core.text import list_few, plural
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.content.digest import side_words

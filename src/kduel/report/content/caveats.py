@@ -6,12 +6,12 @@ from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.format import MINUS, arms, effect, percent, plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results, TrialResult
-from kduel.core.text import plural, visible
+from kduel.core.text import list_few, plural, visible
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.evidence import evidence
 from kduel.report.content.host import host_line
-from kduel.report.content.notes import few, key
+from kduel.report.content.notes import NAMED, key
 
 PEEKING = (
     "Decide before the first run how many to merge: merging one more each time that the result is undecided is peeking, and "
@@ -107,8 +107,8 @@ def other_signs(results: Results) -> list[str]:
         for m in results.gating
         if (gap := means_gap(m, results.study.delta)) is not None and not has_other_sign(m)
     ]
-    said = [(few(found), "differ the other way")] if found else []
-    said += [(few(far), "differ by another size")] if far else []
+    said = [(list_few(found, NAMED), "differ the other way")] if found else []
+    said += [(list_few(far, NAMED), "differ by another size")] if far else []
     return [
         f"{names}: the means beside the change {how}, as they are arithmetic and the change is geometric{pairs}. The verdict is on "
         "the change."

@@ -9,7 +9,7 @@ from kduel.benchmarks.support.schedstat import is_of_level
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct, shown_unit
 from kduel.core.metric_results import COUNTS, MetricResult, Verdict
 from kduel.core.results import Results
-from kduel.core.text import plural, visible
+from kduel.core.text import list_few, plural, visible
 from kduel.judge.verdict.headline import (
     Side,
     compared_pairs,
@@ -296,6 +296,4 @@ def list_metrics(
             return f"{notes.with_marks(metric)} ({'; '.join(part for part in (metric.was, more) if part)})"
         return notes.with_marks(metric)
 
-    chosen = list(metrics)
-    listed = ", ".join(words(m) for m in chosen[:NAMED])
-    return listed if len(chosen) <= NAMED else f"{listed} and {len(chosen) - NAMED} more"
+    return list_few([*map(words, metrics)], NAMED)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kduel.core.metric_results import FindingResult, MetricResult
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import list_few, visible
 from kduel.judge.lint.finding import catalogue
 
 MOST_IMPORTANT = 3
@@ -62,8 +62,8 @@ class Note(Struct, kw_only=True):
         """The cause, the metrics, and the weightiest evidence."""
         touches = self.touches
         if len({entry.message for entry in self.entries}) == 1:
-            return f"{few(touches)}: {self.message}" if touches else self.message
-        whole = f"{self.cause}, in {few(touches)}" if len(touches) > 1 else self.cause
+            return f"{list_few(touches, NAMED)}: {self.message}" if touches else self.message
+        whole = f"{self.cause}, in {list_few(touches, NAMED)}" if len(touches) > 1 else self.cause
         return f"{whole}. {self.entries[0].sentence}" if self.cause else self.entries[0].sentence
 
     @property
@@ -137,11 +137,6 @@ def key(metric: MetricResult) -> str:
     """The metric's full name, safe to show."""
     name = visible(metric.benchmark, 200)
     return f"{name}/{visible(metric.metric, 200)}" if metric.metric else name
-
-
-def few(names: list[str]) -> str:
-    """`a, b, c and 5 more`."""
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def number_notes(results: Results, run: str = "RUN") -> Notes:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kduel.core.results import ContenderResult, PartResult, Results, first_date, stated_dates
-from kduel.core.text import plural, visible
+from kduel.core.text import list_few, plural, visible
 from kduel.report.content.evidence import evidence
 
 NAMED = 4
@@ -29,12 +29,7 @@ def kernels(results: Results) -> str:
         arms.setdefault(kernel(contender), []).append(f"({name})" if ", " in name else name)
     if set(arms) <= {""}:
         return evidence(results).unstated
-    found = [
-        ", ".join(names[:NAMED])
-        + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-        + f": {what or 'not known'}"
-        for what, names in arms.items()
-    ]
+    found = [f"{list_few(names, NAMED)}: {what or 'not known'}" for what, names in arms.items()]
     return "; ".join([*found[:NAMED], *([f"and {len(found) - NAMED} more"] if len(found) > NAMED else [])])
 
 

@@ -1,11 +1,11 @@
 """Differences between the contenders that the study does not declare."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kduel.core.results import Results
 from kduel.core.samples import Samples
-from kduel.core.text import plural
+from kduel.core.text import list_few, plural
 from kduel.judge.lint.finding import Finding
 
 
@@ -13,18 +13,12 @@ def undeclared_differences(results: Results, _samples: list[Samples]) -> Iterato
     found = [difference for difference in results.differences if not difference.declared]
     if found:
         groups = Counter(difference.group for difference in found)
-        listed = "; ".join(f"{group}: {list_keys([d.key for d in found if d.group == group])}" for group in groups)
+        listed = "; ".join(f"{group}: {list_few([d.key for d in found if d.group == group], 4)}" for group in groups)
         yield (
             f"The contenders differ in {plural(len(found), 'property', 'properties')} that the study does not declare "
             f"({listed}). A difference between them may come from any of these: make them equal, or declare them as what is "
             "compared."
         )
-
-
-def list_keys(keys: Sequence[str], most: int = 4) -> str:
-    """`a, b and 7 more`."""
-    listed = ", ".join(keys[:most])
-    return listed if len(keys) <= most else f"{listed} and {len(keys) - most} more"
 
 
 PLUGIN = Finding(
