@@ -1,9 +1,9 @@
 """An imported run's directory: import.json and the original files, word for word, under imported/."""
 
 import codecs
-import hashlib
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, cannot_read
 from kduel.core.plugins import named_plugin, plugins
-from kduel.core.regular_files import MOST_BYTES, open_regular
+from kduel.core.regular_files import MOST_BYTES
 from kduel.core.samples import Samples
 from kduel.core.text import visible
 from kduel.core.toml import parse_toml
@@ -33,7 +33,7 @@ from kduel.store.imported.support.foreign import (
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.imported.support.unread import check_read
 from kduel.store.integrity import Integrity, find_added
-from kduel.store.manifest import empty_directories, files_below
+from kduel.store.manifest import digest, empty_directories, files_below
 from kduel.store.whole_files import whole_directory
 
 MOST_CONDITIONS = 1 << 20
@@ -224,19 +224,16 @@ def keep_original(path: Path, run: Path, place: str, format_name: str) -> Stored
     """Copy an original into the new run under its own name, and describe it."""
     stored = f"imported/{place}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)[-100:]}"
     (run / stored).parent.mkdir(parents=True)
-    digest = hashlib.sha256()
-    size = 0
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+        raise cannot_read(path, error, "Name a readable file.") from error
     with stream, (run / stored).open("wb") as copy:
-        while piece := stream.read(1 << 20):
-            digest.update(piece)
-            size += len(piece)
-            copy.write(piece)
+        shutil.copyfileobj(stream, copy)
+        size = copy.tell()
     name = path.name.encode("utf-8", errors="replace").decode()
-    return StoredFile(name=name, stored=stored, sha256=digest.hexdigest(), bytes=size, format=format_name)
+    found = digest(os.fsencode(run / stored))
+    return StoredFile(name=name, stored=stored, sha256=found, bytes=size, format=format_name)
 
 
 def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
@@ -283,21 +280,16 @@ def record_of(run: Path) -> Import:
 def original(run: Path, stored: StoredFile) -> Path:
     """A file as it was brought in. Raises InputError where it is gone or changed."""
     path = run / stored.stored
-    digest = hashlib.sha256()
+    remedy = "Restore it, or import it again."
     try:
         if not path.resolve().is_relative_to(run.resolve()):
             raise InputError(
                 f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it again."
             )
-        with open_regular(path) as stream:
-            while piece := stream.read(1 << 20):
-                digest.update(piece)
+        if digest(os.fsencode(path)) != stored.sha256:
+            raise InputError(f"{path} was changed after it had been imported", remedy)
     except OSError as error:
-        raise InputError(
-            f"cannot read {path}: {error.strerror or error}", "Restore it, or import it again."
-        ) from error
-    if digest.hexdigest() != stored.sha256:
-        raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it again.")
+        raise cannot_read(path, error, remedy) from error
     return path
 
 
