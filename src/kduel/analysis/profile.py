@@ -190,7 +190,10 @@ def profile(
     assert unit is not None
     stacks = [[trial.costs() for trial in arm.trials] for arm in arms]
     own = [[sum_by_key(block, innermost) for block in arm] for arm in stacks]
-    within = [[sum_by_key(block, functions) for block in arm] for arm in stacks]
+    # The context with each function of the chain: what the time is charged to with all that they call.
+    within = [
+        [sum_by_key(block, lambda stack: {(stack[0], name) for name in stack[1:]}) for block in arm] for arm in stacks
+    ]
     rows, level = rows_of(own, within, arms, alpha)
     rows = [
         structs.replace(row, moved_within=moved_into(row, stacks, within, alpha)) if row.called else row
@@ -215,11 +218,6 @@ def samples_of(arm: ProfiledArm) -> int:
 def innermost(stack: Stack) -> set[Stack]:
     """The context and function that the time was spent in."""
     return {(stack[0], stack[-1])}
-
-
-def functions(stack: Stack) -> set[Stack]:
-    """The context with each function of the chain: what the time is charged to with all that they call."""
-    return {(stack[0], name) for name in stack[1:]}
 
 
 def sum_by_key(costs: Mapping[Stack, float], keys: Callable[[Stack], set[Stack]]) -> dict[Stack, float]:

@@ -48,10 +48,9 @@ def results(run: Path) -> Results:
             kind="imported", exact=all(table.paired for table in samples), facts={"caveat": CAVEAT}
         ),
         contenders=[
-            ContenderResult(
-                name=name, kernel=str(known[name].get("release", "")), release=release(known[name].get("release"))
-            )
+            ContenderResult(name=name, kernel=stated or "", release=stated)
             for name in record.contenders
+            for stated in (None if known[name].get("release") is None else str(known[name]["release"]),)
         ],
         trials=[],
         metrics=judge_imported(samples, rule),
@@ -100,7 +99,3 @@ def equal_counts(table: Samples) -> Samples | None:
         values={name: [*column[:least]] for name, column in values.items()},
         absent={},
     )
-
-
-def release(found: object) -> str | None:
-    return None if found is None else str(found)

@@ -76,10 +76,12 @@ def test(
     )
     again = reproduction(results)
     seconds = [trial.seconds for trial in own]
+    # As the schema takes it, and another one for each name.
+    named = f"{schema_name(contender.name)}-{hashlib.sha256(contender.name.encode()).hexdigest()[:12]}"
     return {
         "id": f"{origin}:{hashlib.sha256(identity.encode()).hexdigest()}",
         "origin": origin,
-        "build_id": f"{origin}:{contender.sha256 or unique_name(contender.name)}",
+        "build_id": f"{origin}:{contender.sha256 or named}",
         "path": path,
         "status": status(metric),
         "comment": visible(
@@ -132,11 +134,6 @@ def status(metric: MetricResult) -> Status:
 def schema_name(name: str) -> str:
     """A name as the schema's paths and identifiers take it."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "unnamed"
-
-
-def unique_name(name: str) -> str:
-    """A name as the schema takes it, and another one for each name."""
-    return f"{schema_name(name)}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def clean_document(values: Any) -> Any:

@@ -15,13 +15,6 @@ def t_two_sided(statistic: float, freedom: float) -> float:
     return float(2 * stdtr(freedom, -abs(statistic)))
 
 
-def f_above(ratio: float, freedom: float, other: float) -> float:
-    """The chance of a ratio of two variances that is so large."""
-    from scipy.special import fdtrc
-
-    return float(fdtrc(freedom, other, ratio))
-
-
 TAIL = 3.0
 """The heaviest tails that count as clean: P(|x| > r) falls as r ** -TAIL, as Student's t with 3 degrees of freedom."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -175,7 +174,7 @@ def blocks_for(sd: float, border: float, rule: Rule, alpha: float, power: float,
     total: int | None = least
     for _ in range(3):
         level = last_level(rule, alpha, total or LEVELS_UP_TO)
-        total = fewest(partial(reaches, sd, border, level, power), least)
+        total = fewest(lambda pairs, level=level: reach(sd, pairs, level, power) <= border, least)
     return total
 
 
@@ -185,10 +184,6 @@ def last_level(rule: Rule, alpha: float, blocks: int) -> float:
         return alpha
     looks = msgspec.structs.replace(rule, max_blocks=min(blocks, LEVELS_UP_TO)).looks()
     return float(student_levels(alpha, looks, looks, looks[-1])[-1])
-
-
-def reaches(sd: float, border: float, level: float, power: float, pairs: int) -> bool:
-    return reach(sd, pairs, level, power) <= border
 
 
 class Parts(NamedTuple):

@@ -1,5 +1,7 @@
 """The page's charts of values, slices and trials, drawn from the results."""
 
+from statistics import median
+
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -160,10 +162,8 @@ class Charts:
     def slice_dots(self, group: MetricGroup) -> list[drawn.SliceDot]:
         """The slices of a metric whose time in the trial is known."""
         by_name = {name: blocks for metric in group.results for name, blocks in metric.slices.items()}
-        values = [
-            (self.arms[name], one.value) for name, blocks in by_name.items() for block in blocks for one in block
-        ]
-        usual = drawn.usual_values(values)
+        values = {name: [one.value for block in blocks for one in block] for name, blocks in by_name.items()}
+        usual = {name: median(mine) for name, mine in values.items() if mine}
         found = []
         for name, blocks in by_name.items():
             arm = self.arms[name]
@@ -181,7 +181,7 @@ class Charts:
                             trial=trial.position + 1,
                             began=one.began,
                             value=one.value,
-                            worse=drawn.worse_by(one.value, usual[arm], lower_is_better=lower),
+                            worse=drawn.worse_by(one.value, usual[name], lower_is_better=lower),
                             waited=None if waited is None else 100 * waited,
                         )
                     )

@@ -226,11 +226,3 @@ def worse_by(value: float, usual: float, *, lower_is_better: bool) -> float | No
     if value <= 0 or usual <= 0:
         return None
     return 100 * math.log(value / usual if lower_is_better else usual / value)
-
-
-def usual_values(found: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """The median of each contender's slices."""
-    by_arm: dict[int, list[float]] = {}
-    for arm, value in found:
-        by_arm.setdefault(arm, []).append(value)
-    return {arm: median(values) for arm, values in by_arm.items()}

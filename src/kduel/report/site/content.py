@@ -13,7 +13,7 @@ from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
-from kduel.report.site.parts import Cell, Mark, Page, Section, Table, chart, file_name, number
+from kduel.report.site.parts import NONE, Cell, Mark, Page, Section, Table, chart, file_name, number
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
@@ -228,7 +228,7 @@ def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dic
             Cell(row["path"], reports.get(row["path"], "")),
             Cell(f"{row['benchmark']}/{row['metric']}", file_name("benchmark", row["benchmark"])),
             verdict(row["verdict"]),
-            effect(row["effect_pct"]),
+            NONE if row["effect_pct"] is None else Cell(f"{with_sign(row['effect_pct'], '.2f')} %", number=True),
             interval(row["ci_low_pct"], row["ci_high_pct"]),
             number(row["n"], 0),
         ]
@@ -240,10 +240,6 @@ def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dic
         title=f"{contender} against {baseline}",
         sections=[Section(heading=plural(len(rows), "verdict"), table=table(head, cells))],
     )
-
-
-def effect(value: float | None) -> Cell:
-    return number(None) if value is None else Cell(f"{with_sign(value, '.2f')} %", number=True)
 
 
 def interval(low: float | None, high: float | None) -> Cell:

@@ -7,13 +7,14 @@ import numpy as np
 from kduel.core.evidence import Evidence
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
-from kduel.judge.lint.statistics import f_above
 
 FEWEST = 2
 
 
 def machines_vary(case: Case) -> Iterator[str]:
     """The F test of the noisiest machine's pairs against those of all others, whose levels are taken off."""
+    from scipy.special import fdtrc
+
     if not case.paired or not case.table.machines:
         return
     machine_of = dict(zip(case.table.blocks, case.table.machines, strict=True))
@@ -27,7 +28,7 @@ def machines_vary(case: Case) -> Iterator[str]:
     freedom = sum(gaps.size - 1 for gaps in others)
     rest = sum(float((gaps**2).sum()) for gaps in others) / freedom
     top, count = float(groups[loudest].var(ddof=1)), groups[loudest].size
-    if rest <= 0 or len(groups) * f_above(top / rest, count - 1, freedom) >= case.level:
+    if rest <= 0 or len(groups) * fdtrc(count - 1, freedom, top / rest) >= case.level:
         return
     yield (
         f"The pairs of {loudest} vary {np.sqrt(top / rest):.3g} times as much as those of the others ({count} of "
