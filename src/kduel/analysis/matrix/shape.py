@@ -1,6 +1,7 @@
 """A run as a matrix: every cell's values and verdicts, the growth over counts, and what a heat map shows."""
 
 from collections.abc import Mapping, Sequence
+from statistics import stdev
 
 from msgspec import Struct, field
 
@@ -142,16 +143,8 @@ def cell(place: GridPoint, contender: str, metrics: Sequence[str], values: Value
         contender=contender,
         n=max((len(v) for v in held.values()), default=0),
         means={name: sum(v) / len(v) if v else None for name, v in held.items()},
-        sds={name: deviation(v) for name, v in held.items()},
+        sds={name: stdev(v) if len(v) > 1 else None for name, v in held.items()},
     )
-
-
-def deviation(values: Sequence[float]) -> float | None:
-    """The sample SD; None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    mean = sum(values) / len(values)
-    return float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
 
 
 def judge_pairs(

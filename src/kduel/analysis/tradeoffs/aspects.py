@@ -1,11 +1,11 @@
 """The summary of a comparison: one row for each aspect measured, one column for each contender, the best marked."""
 
 from collections.abc import Sequence
+from statistics import stdev
 from typing import Literal
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import deviation
 from kduel.analysis.tradeoffs.duels import Duels, duels
 from kduel.core.experiment import Aspect as Measured
 from kduel.core.experiment import Statistic
@@ -70,7 +70,7 @@ def row(name: str, one: Duels) -> Aspect:
     return Aspect(
         name=name, benchmark=one.first.benchmark, metric=one.first.metric, unit=one.first.unit,
         better=one.first.better, means={contender: one.mean(contender) for contender in one.contenders},
-        sds={contender: deviation(one.values[contender]) for contender in one.contenders},
+        sds={name: stdev(mine) if len(mine := one.values[name]) > 1 else None for name in one.contenders},
         standing={contender: standing.get(contender, "") for contender in one.contenders}, told=told,
     )  # fmt: skip
 

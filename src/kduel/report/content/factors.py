@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from statistics import stdev
 from typing import NamedTuple
 
 from msgspec import Struct, structs
@@ -108,7 +109,7 @@ def cell_values(results: Results, group: Group) -> list[tuple[dict[str, str], li
 def cell_means(results: Results, group: Group) -> list[CellMean]:
     """The cells' means, in the order of contenders and steps."""
     return [
-        CellMean(levels=levels, n=len(there), mean=mean_of(there), sd=deviation(there))
+        CellMean(levels=levels, n=len(there), mean=mean_of(there), sd=stdev(there) if len(there) > 1 else None)
         for levels, values in cell_values(results, group)
         for there in ([value for value in values if value is not None],)
     ]
@@ -121,14 +122,6 @@ def mean_of(values: Sequence[float]) -> float | None:
     if min(values) <= 0:
         return math.fsum(values) / len(values)
     return math.exp(math.fsum(map(math.log, values)) / len(values))
-
-
-def deviation(values: Sequence[float]) -> float | None:
-    """The sample standard deviation; None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def number_of(level: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from statistics import fmean
 from typing import Literal
 
 from msgspec import Struct
@@ -93,10 +94,10 @@ def host_line(results: Results) -> str:
     # On a real machine a benchmark of files or memory waits for these itself.
     for name, what in (("disk", "a disk"), ("memory", "memory")):
         values = [value for one in found if (value := getattr(one, name)) is not None]
-        if values and not inside and mean_of(values) >= NOTABLE:
+        if values and not inside and fmean(values) >= NOTABLE:
             parts.append(f"some task waited for {what} for {spread(values)} of the time")
-    if (stolen := [one.steal for one in found if one.steal is not None]) and mean_of(stolen) >= NOTABLE_STEAL:
-        parts.append(f"other virtual machines took {mean_of(stolen):.1f} CPU seconds in 100 seconds")
+    if (stolen := [one.steal for one in found if one.steal is not None]) and fmean(stolen) >= NOTABLE_STEAL:
+        parts.append(f"other virtual machines took {fmean(stolen):.1f} CPU seconds in 100 seconds")
     if hot := [one.throttled for one in found if one.throttled]:
         parts.append(
             f"CPUs were slowed down for their heat {plural(sum(hot), 'time')} in {plural(len(hot), 'trial')}"
@@ -112,12 +113,8 @@ def host_line(results: Results) -> str:
     return f"{where} during the trials: {told}." if parts else ""
 
 
-def mean_of(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
 def spread(values: list[float]) -> str:
     """`12 % (3 to 40 % by trial)`: the mean and the range, in per cent."""
     low, high = min(values), max(values)
-    words = f"{mean_of(values):.0f} %" if mean_of(values) >= 1 else f"{mean_of(values):.1f} %"
+    words = f"{fmean(values):.0f} %" if fmean(values) >= 1 else f"{fmean(values):.1f} %"
     return f"{words} ({low:.0f} to {high:.0f} % by trial)" if round(low) != round(high) else words
