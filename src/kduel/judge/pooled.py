@@ -1,6 +1,7 @@
 """The parts of a merged run as one: their blocks one after the other, each with the machine that carried it out."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -182,8 +183,10 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         distributions=chain_field(lambda table: table.distributions, None),
         turns=chain_field(lambda table: table.turns, []),
         modes=next((table.modes for table in present if table.modes), {}),
-        covariates={
-            name: chain_field(lambda table, name=name: table.covariates.get(name, {}), None)
-            for name in whole.covariates
-        },
+        covariates={name: chain_field(partial(covariate, name), None) for name in whole.covariates},
     )
+
+
+def covariate(name: str, table: Samples) -> dict[str, list[float | None]]:
+    """By contender; none where the table does not have it."""
+    return table.covariates.get(name, {})

@@ -235,7 +235,7 @@ class Collector:
         places = {block: self.places(block) for block in chosen}
         order = {name: [places[block].get(name) for block in chosen] for name in self.names}
         records = {name: [self.found.get((block, name)) for block in chosen] for name in self.names}
-        known = {name: [one and one.other_work_before for one in column] for name, column in records.items()}
+        known = {name: [one.other_work_before if one else None for one in column] for name, column in records.items()}
         absent = {name: [bool(one and never_began(one.void)) for one in column] for name, column in records.items()}
         measured = any(value is not None for values in known.values() for value in values)
         member_of = {record.block: record.member for record in self.found.values()}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -174,8 +175,12 @@ def blocks_for(sd: float, border: float, rule: Rule, alpha: float, power: float,
     total: int | None = least
     for _ in range(3):
         level = last_level(rule, alpha, total or LEVELS_UP_TO)
-        total = fewest(lambda pairs, level=level: reach(sd, pairs, level, power) <= border, least)
+        total = fewest(partial(reaches, sd, border, level, power), least)
     return total
+
+
+def reaches(sd: float, border: float, level: float, power: float, pairs: int) -> bool:
+    return reach(sd, pairs, level, power) <= border
 
 
 def last_level(rule: Rule, alpha: float, blocks: int) -> float:

@@ -35,10 +35,12 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
         rows = []
     if not (rows or view or advice or threads):
         return None
-    pictures = [
-        plots.picture(tradeoff_plots.panel(view, across, up, results.study.delta, plots.PAGE))
-        for across, up in (combinations(view.scales, 2) if view else ())
-    ]
+    pictures = []
+    if view:
+        panels = (
+            tradeoff_plots.panel(view, *two, results.study.delta, plots.PAGE) for two in combinations(view.scales, 2)
+        )
+        pictures = [plots.picture(panel) for panel in panels]
     return TradeoffsPart(aspects=rows, front=view, pictures=pictures, advice=advice, scaling=threads)
 
 

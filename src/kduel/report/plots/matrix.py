@@ -37,7 +37,7 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
             if mean is None:
                 continue
             sd = cell.sds[name] if name == names[0] else None
-            ends = {"low": None, "high": None}
+            ends: Row = {"low": None, "high": None}
             if wall is not None and sd is not None:
                 # No time is below 0, whatever the spread.
                 ends = {"low": max(0.0, wall - sd), "high": wall + sd}

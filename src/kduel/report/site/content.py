@@ -55,6 +55,9 @@ def verdict(words: str) -> Cell:
     return Cell(words, tone=TONES.get(words, "neutral"))
 
 
+Row = list[str | Cell]
+
+
 def table(head: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]]) -> Table:
     lines = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in (head, *rows[:MOST_ROWS])]
     return Table(head=lines[0], rows=lines[1:], left_out=max(0, len(rows) - MOST_ROWS))
@@ -97,8 +100,14 @@ def overview(
 ) -> Page:
     """All runs, with the ways to all other pages."""
     of_run = by_run(itertools.chain(*verdicts.values()))
-    pairs_head = ["contender", "against", Cell("runs", number=True), "run by run, oldest first", "the latest run"]
-    pairs = [
+    pairs_head: Row = [
+        "contender",
+        "against",
+        Cell("runs", number=True),
+        "run by run, oldest first",
+        "the latest run",
+    ]
+    pairs: list[Row] = [
         [
             Cell(contender, file_name("pair", baseline, contender)),
             baseline,
@@ -109,8 +118,8 @@ def overview(
         for (baseline, contender), rows in verdicts.items()
     ]
     numbers = ("blocks", "trials", "void")
-    runs_head = ["run", "name", "machine", "measured (UTC)", *heads(*numbers, numbers=3), "verdicts"]
-    cells = [
+    runs_head: Row = ["run", "name", "machine", "measured (UTC)", *heads(*numbers, numbers=3), "verdicts"]
+    cells: list[Row] = [
         [
             Cell(row["path"], reports.get(row["path"], "")),
             row["name"] + (" (merged)" if row["merged"] else ""),
@@ -205,7 +214,7 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
         said = f"A change of level takes {2 * FEWEST} runs of one contender on one machine; the most are {longest}."
     else:
         said = f"Of series whose level never changes, {100 * history.alpha:g} % are called changed: false alarms."
-    rows = [
+    rows: list[Row] = [
         [
             Cell(name, file_name("benchmark", name)),
             number(len(found) or None, 0),
@@ -222,7 +231,7 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
 
 def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dict[str, str]) -> Page:
     """Every verdict of one contender against one baseline, the newest first."""
-    cells = [
+    cells: list[Row] = [
         [
             row["measured"].replace("T", " "),
             Cell(row["path"], reports.get(row["path"], "")),
@@ -265,7 +274,7 @@ def benchmark(name: str, history: MetricHistory) -> Page:
         for since in (line.points[step.index],)
     ]  # fmt: skip
     changes.sort(key=lambda row: row[0], reverse=True)
-    head = ["since", "metric", "contender", "machine", Cell("change", number=True), "first run"]
+    head: Row = ["since", "metric", "contender", "machine", Cell("change", number=True), "first run"]
     none = [] if changes else ["No series changed its level. It takes six runs of one series at least."]
     found = table(head, changes) if changes else None
     sections = [Section(heading=plural(len(changes), "change"), sentences=none, table=found)]
@@ -290,7 +299,7 @@ def matrix(index: Path) -> Page:
     for row in latest:
         place = rows.setdefault((f"{row['benchmark']}/{row['metric']}", row["machine"]), {})
         place[row["baseline"], row["contender"]] = row
-    cells = [
+    cells: list[Row] = [
         [
             Cell(key, file_name("benchmark", key.rpartition("/")[0])),
             machine,
@@ -298,7 +307,7 @@ def matrix(index: Path) -> Page:
         ]
         for (key, machine), found in rows.items()
     ]
-    head: list[str | Cell] = ["metric", "machine"]
+    head: Row = ["metric", "machine"]
     head += [Cell(f"{new} against {old}", file_name("pair", old, new)) for old, new in columns]
     counts = ["The run that measured the metric on that machine last counts."]
     sections = [Section(heading="Latest verdicts", sentences=counts, table=table(head, cells))]
@@ -314,10 +323,10 @@ def latest_cell(row: dict[str, Any] | None) -> Cell:
 
 
 def machines(index: Path) -> Page:
-    rows = []
+    rows: list[Row] = []
     for row in rows_of(index, "machines"):
         dates = ((row[key] or "unknown")[:16].replace("T", " ") for key in ("first", "last"))
         rows.append([row["machine"], number(row["runs"], 0), number(row["contenders"], 0), *dates])
-    head = ["machine", *heads("runs", "contenders", numbers=2), "first", "last"]
+    head: Row = ["machine", *heads("runs", "contenders", numbers=2), "first", "last"]
     sections = [Section(heading=plural(len(rows), "machine"), table=table(head, rows))]
     return Page(name="machines.html", title="Machines", sections=sections)
