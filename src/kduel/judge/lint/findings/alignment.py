@@ -42,13 +42,11 @@ def is_aligned(contender: ContenderResult, results: Results) -> bool:
 
 
 PLUGIN = Finding(
-    name="alignment",
-    cause="Times may differ by the place of functions alone",
-    weight=30,
+    name="alignment", cause="Times may differ by the place of functions alone", weight=30,
     meaning="Two or more kernels were built from source for the run, and not all with functions aligned to 64 bytes. A change "
     "of one function then moves others within their cache lines, which can make them slower or faster. Counts do not "
     "notice it.",
     remedy="Add +EXPERT=y+DEBUG_FORCE_FUNCTION_ALIGN_64B=y to config=; with tinyconfig also +CC_OPTIMIZE_FOR_PERFORMANCE=y, "
     "since gcc aligns no function that it optimises for size.",
     check_run=alignment,
-)
+)  # fmt: skip

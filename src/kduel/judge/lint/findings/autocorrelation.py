@@ -37,16 +37,11 @@ def autocorrelation(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="autocorrelation",
-    cause=Cause.TIME,
-    weight=48,
+    name="autocorrelation", cause=Cause.TIME, weight=48,
     meaning="Successive trials are alike (lag-1 correlation of the ranks, after a linear drift is removed): a "
     "disturbance lasted longer than one trial. Random orders keep it out of the verdict. Where contenders take "
     "turns it is about the differences of successive blocks, which the verdict takes for independent.",
     remedy="Look for other work on the host during the run, heat, or frequency changes.",
-    chance=True,
-    check=autocorrelation,
-    least=Evidence.VARYING,
-    levelled=True,
+    chance=True, check=autocorrelation, least=Evidence.VARYING, levelled=True,
     undecided="the machine changed during the run: stop other work on the host",
-)
+)  # fmt: skip

@@ -21,13 +21,11 @@ def beyond_histogram(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="beyond-histogram",
-    cause=Cause.MISSING,
-    weight=97,
+    name="beyond-histogram", cause=Cause.MISSING, weight=97,
     meaning="Measurements above the largest value that a benchmark distinguishes (`histogram`) are counted, not known. A trial in "
     "which a percentile lies there has no such value: the slowest trials are left out. A contender with such a trial is never called "
     "lower or equivalent; called higher, it differs by more than the interval says.",
     remedy="Raise `histogram`, and repeat the run.",
     check=beyond_histogram,
     undecided="values lie beyond the histogram, which hides the slowest trials: raise `histogram`",
-)
+)  # fmt: skip

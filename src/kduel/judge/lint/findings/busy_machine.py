@@ -36,12 +36,10 @@ def load_of(environment: dict[str, object]) -> float | None:
 
 
 PLUGIN = Finding(
-    name="busy-machine",
-    cause="Other work hit only some of the contenders",
-    weight=78,
+    name="busy-machine", cause="Other work hit only some of the contenders", weight=78,
     meaning="A real machine had other work before the first trials, and some contenders have a real-time policy and some have not: "
     "tasks of a real-time policy run before that work, the others beside it. The difference is that of the policies on a busy "
     "machine.",
     remedy="End the other work, or give a limit, `load_below = 0.3` in `[machine.conditions]`, and measure again.",
     check_run=busy_machine,
-)
+)  # fmt: skip

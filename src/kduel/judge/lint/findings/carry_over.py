@@ -56,15 +56,11 @@ def followers_of(table: Samples) -> Places | None:
 
 
 PLUGIN = Finding(
-    name="carry-over",
-    cause=Cause.ORDER,
-    weight=76,
+    name="carry-over", cause=Cause.ORDER, weight=76,
     meaning="The contender of the trial before changes a trial's value: a contender that heats the machine or fills a disk "
     "slows whatever follows it, in two contenders mostly the other one. The verdict counts that against the wrong contender unless the "
     "study has carry_over = true, and no order of trials prevents it. Not looked for where contenders take turns: all of a block run at the same time.",
     remedy="Let the machine come to rest between trials (`settle`, a cool-down), reset what a trial leaves behind, or measure again "
     "with `carry_over = true` in [blocks] of the study.",
-    chance=True,
-    check=carry_over,
-    least=Evidence.VARYING,
-)
+    chance=True, check=carry_over, least=Evidence.VARYING,
+)  # fmt: skip

@@ -22,10 +22,8 @@ def config_differs(results: Results, _samples: list[Samples]) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="config-differs",
-    cause="The kernels are configured differently",
-    weight=20,
+    name="config-differs", cause="The kernels are configured differently", weight=20,
     meaning="The kernels' configurations differ; the message counts the options by topic. The verdicts compare these builds.",
     remedy="Build both kernels with one configuration if the versions alone are to be compared.",
     check_run=config_differs,
-)
+)  # fmt: skip

@@ -22,11 +22,9 @@ def undeclared_differences(results: Results, _samples: list[Samples]) -> Iterato
 
 
 PLUGIN = Finding(
-    name="confounds",
-    cause="The contenders differ in more than the study declares",
-    weight=100,
+    name="confounds", cause="The contenders differ in more than the study declares", weight=100,
     meaning="The captured environments of the contenders differ in something that the study does not declare. A "
     "measured difference may come from it.",
     remedy="Make it equal, or declare it as what is compared.",
     check_run=undeclared_differences,
-)
+)  # fmt: skip

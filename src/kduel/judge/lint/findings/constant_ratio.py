@@ -37,13 +37,9 @@ def hardly_varies(before: np.ndarray, after: np.ndarray) -> bool:
 
 
 PLUGIN = Finding(
-    name="constant-ratio",
-    cause=Cause.COPIED,
-    weight=93,
+    name="constant-ratio", cause=Cause.COPIED, weight=93,
     meaning="The values of two contenders vary, but their ratio or their difference does not: it varies by less than 0.3 % of "
     "what the values do. One is probably computed from the other.",
     remedy="Find out where the values come from, and measure both contenders.",
-    chance=True,
-    check=constant_ratio,
-    least=Evidence.SAMPLED,
-)
+    chance=True, check=constant_ratio, least=Evidence.SAMPLED,
+)  # fmt: skip

@@ -41,11 +41,9 @@ def crashes(results: Results, _samples: list[Samples]) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="crashes",
-    cause=Cause.MISSING,
-    weight=98,
+    name="crashes", cause=Cause.MISSING, weight=98,
     meaning="Void trials depend on the contender: Fisher's exact test is below .05, or two or more trials are void "
     "and all of them belong to one contender. The missing trials may be the slow ones.",
     remedy="Read the console logs of the void trials. That one contender fails is a result in itself.",
     check_run=crashes,
-)
+)  # fmt: skip

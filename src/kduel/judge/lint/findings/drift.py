@@ -50,15 +50,10 @@ def drift(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="drift",
-    cause=Cause.TIME,
-    weight=50,
+    name="drift", cause=Cause.TIME, weight=50,
     meaning="The values rise or fall over the run (rank correlation with time). Randomised blocks keep a drift out of "
     "the verdict, but it widens the interval. Where contenders take turns it is their difference that drifts.",
     remedy="Look for heat, a filling disk, or other work on the host.",
-    chance=True,
-    check=drift,
-    least=Evidence.VARYING,
-    levelled=True,
+    chance=True, check=drift, least=Evidence.VARYING, levelled=True,
     undecided="the machine changed during the run: stop other work on the host",
-)
+)  # fmt: skip

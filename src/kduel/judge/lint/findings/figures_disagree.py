@@ -30,12 +30,10 @@ def figures_disagree(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="figures-disagree",
-    cause="A program waited for a CPU",
-    weight=54,
+    name="figures-disagree", cause="A program waited for a CPU", weight=54,
     meaning="A rate that the program prints differs by more than 10 % from the rate that its counts and its measured time "
     "give. sysbench divides by the time until it prints, which is longer where it has to wait for a CPU. The value is "
     "the computed one.",
     remedy="Stop other work on the host, or give the machine the CPUs that it uses; then measure again.",
     check=figures_disagree,
-)
+)  # fmt: skip

@@ -66,14 +66,9 @@ def farthest_first(distances: Floats) -> float:
 
 
 PLUGIN = Finding(
-    name="first-trial",
-    cause=Cause.TIME,
-    weight=46,
+    name="first-trial", cause=Cause.TIME, weight=46,
     meaning="The first trial of the run, or of each contender where they were measured apart, lies further out than any "
     "other: a warm-up effect. Where contenders take turns it is the difference in the first block.",
     remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
-    chance=True,
-    check=first_trial,
-    least=Evidence.VARYING,
-    levelled=True,
-)
+    chance=True, check=first_trial, least=Evidence.VARYING, levelled=True,
+)  # fmt: skip

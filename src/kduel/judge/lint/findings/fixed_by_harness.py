@@ -48,12 +48,9 @@ def message_of(case: Case, medians: list[float], limit: str) -> str:
 
 
 PLUGIN = Finding(
-    name="fixed-by-harness",
-    cause="The benchmark's settings fix the value",
-    weight=88,
+    name="fixed-by-harness", cause="The benchmark's settings fix the value", weight=88,
     meaning="The medians of all contenders lie within 0.5 % of a duration that the benchmark is configured with, or "
     "of a round number of seconds that hardly varies. The metric does not depend on the kernel.",
     remedy="Judge the work done in that time instead: operations, bytes, context switches.",
-    chance=True,
-    check=fixed_by_harness,
-)
+    chance=True, check=fixed_by_harness,
+)  # fmt: skip

@@ -27,10 +27,8 @@ def foreign_setup(results: Results, _samples: list[Samples]) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="foreign-setup",
-    cause="The program that measured warns of its own setup",
-    weight=60,
+    name="foreign-setup", cause="The program that measured warns of its own setup", weight=60,
     meaning="Google Benchmark's file says that its library was built for debugging, or that the CPU scaled its frequency.",
     remedy="Build the library for release, set the governor `performance`, and measure again.",
     check_run=foreign_setup,
-)
+)  # fmt: skip

@@ -29,11 +29,9 @@ def kernel_reports(results: Results, _samples: list[Samples]) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="kernel-log",
-    cause="A kernel reported trouble of its own",
-    weight=92,
+    name="kernel-log", cause="A kernel reported trouble of its own", weight=92,
     meaning="The console of valid trials holds a sign of trouble (a warning, an oops, a stall) for one contender and "
     "not, or less often, for another.",
     remedy="Read the console logs; repair the cause, or declare it as a part of what is compared.",
     check_run=kernel_reports,
-)
+)  # fmt: skip

@@ -15,11 +15,8 @@ def differing(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="machines-differ",
-    cause=Cause.MACHINES,
-    weight=40,
+    name="machines-differ", cause=Cause.MACHINES, weight=40,
     meaning="The effect on one machine differs significantly in size from that on the others, with the same verdict.",
     remedy="Quote the effect of each machine with the pooled one.",
-    chance=True,
-    check=differing,
-)
+    chance=True, check=differing,
+)  # fmt: skip

@@ -33,12 +33,9 @@ def comparison_text(case: Case, effect: MachineEffect) -> str:
 
 
 PLUGIN = Finding(
-    name="machines-disagree",
-    cause=Cause.MACHINES,
-    weight=94,
+    name="machines-disagree", cause=Cause.MACHINES, weight=94,
     meaning="The effect on one machine differs significantly from that on the others, and would give another verdict: "
     "it has the other sign, or only one of the two lies within delta. The pooled verdict hides that.",
     remedy="Find out what is different about that machine; give a verdict for each machine, not one for all.",
-    chance=True,
-    check=contradicting,
-)
+    chance=True, check=contradicting,
+)  # fmt: skip

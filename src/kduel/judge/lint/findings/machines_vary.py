@@ -38,14 +38,10 @@ def machines_vary(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="machines-vary",
-    cause=Cause.MACHINES,
-    weight=62,
+    name="machines-vary", cause=Cause.MACHINES, weight=62,
     meaning="One machine, or one part of a merged run, is significantly noisier than the others (F test). Its share of the "
     "variance then has its own degrees of freedom, which widens the interval.",
     remedy="Look for other work on that machine; measure more blocks on it, or judge it separately.",
     undecided="one machine is much noisier than the others: find out what disturbs it, or judge it separately",
-    check=machines_vary,
-    chance=True,
-    least=Evidence.VARYING,
-)
+    check=machines_vary, chance=True, least=Evidence.VARYING,
+)  # fmt: skip

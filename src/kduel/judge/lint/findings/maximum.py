@@ -15,10 +15,8 @@ def maximum(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="maximum",
-    cause="The metric is a maximum",
-    weight=44,
+    name="maximum", cause="The metric is a maximum", weight=44,
     meaning="The metric is the largest sample of a trial: one sample decides it, and it grows with the time measured.",
     remedy="Make the 99th or 99.9th percentile the primary metric, and report the maximum as a further metric.",
     check=maximum,
-)
+)  # fmt: skip

@@ -34,14 +34,9 @@ def means_disagree(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="means-disagree",
-    cause=Cause.SPREAD,
-    weight=78,
+    name="means-disagree", cause=Cause.SPREAD, weight=78,
     meaning="The spreads differ (Brown-Forsythe test), and the arithmetic means disagree with the geometric "
     "means that the verdict compares. The geometric mean stands for a typical boot, the arithmetic mean for the total.",
     remedy="Decide which mean matters to you: total cost over many boots (arithmetic) or a typical boot (geometric).",
-    chance=True,
-    check=means_disagree,
-    least=Evidence.VARYING,
-    levelled=True,
-)
+    chance=True, check=means_disagree, least=Evidence.VARYING, levelled=True,
+)  # fmt: skip

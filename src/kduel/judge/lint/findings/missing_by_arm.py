@@ -28,9 +28,7 @@ def missing_by_arm(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="missing-by-arm",
-    cause=Cause.MISSING,
-    weight=96,
+    name="missing-by-arm", cause=Cause.MISSING, weight=96,
     meaning="As `crashes`, for one metric: its values are missing from valid trials, and which ones depends on the "
     "contender. Of an import in KDuel's CSV, the numbers of the trials show it: a number without a value here occurs in "
     "another metric of the contender, or in another contender.",
@@ -39,4 +37,4 @@ PLUGIN = Finding(
     "number of one contender occurs in another.",
     check=missing_by_arm,
     undecided="values are missing, and which ones depends on the contender: repair this first",
-)
+)  # fmt: skip

@@ -31,11 +31,9 @@ def mitigations_uncounted(results: Results, _samples: list[Samples]) -> Iterator
 
 
 PLUGIN = Finding(
-    name="mitigations-uncounted",
-    cause="Most of the cost of mitigations is not counted",
-    weight=66,
+    name="mitigations-uncounted", cause="Most of the cost of mitigations is not counted", weight=66,
     meaning="The contenders of an exact run differ in mitigations of the processor's flaws. Instructions are counted, and a flush "
     "of buffers, a barrier or a mispredicted return is one instruction that may take hundreds of cycles.",
     remedy="Measure time on hardware (`--machine ssh` or KVM) to learn what mitigations cost.",
     check_run=mitigations_uncounted,
-)
+)  # fmt: skip

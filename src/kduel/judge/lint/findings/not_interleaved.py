@@ -43,11 +43,9 @@ def successions(samples: list[Samples]) -> Iterator[tuple[str, int, str, int]]:
 
 
 PLUGIN = Finding(
-    name="not-interleaved",
-    cause="The contenders were not measured in turn",
-    weight=90,
+    name="not-interleaved", cause="The contenders were not measured in turn", weight=90,
     meaning="All trials of one contender came before all trials of another, or the results were imported and their "
     "order is unknown. Any change of the machine in between counts as a difference between the contenders.",
     remedy="Measure again in randomised blocks (`kduel run`).",
     check_run=not_interleaved,
-)
+)  # fmt: skip

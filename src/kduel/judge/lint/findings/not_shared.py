@@ -56,15 +56,11 @@ def slices_within_blocks(case: Case) -> tuple[Floats, Floats] | None:
 
 
 PLUGIN = Finding(
-    name="not-shared",
-    cause="Turns gained little",
-    weight=20,
+    name="not-shared", cause="Turns gained little", weight=20,
     meaning="Contenders that take turns meet the same disturbances of the host, so that their slices move together and the "
     "difference is quiet. Here the correlation within blocks is below one half: most of what varies is the benchmark's own, "
     "or each contender's. The verdict is as sound as any, and turns did not help it.",
     remedy="Longer slices or more of them; `--turns off` needs less memory.",
-    chance=True,
-    check=not_shared,
-    least=Evidence.CONSTANT,
+    chance=True, check=not_shared, least=Evidence.CONSTANT,
     undecided="what varies is the benchmark's own, not the host: take longer slices, or more of them",
-)
+)  # fmt: skip

@@ -26,11 +26,9 @@ def settings_of(contender: ContenderResult) -> tuple[object, ...]:
 
 
 PLUGIN = Finding(
-    name="one-kernel",
-    cause="Two contenders are one kernel",
-    weight=90,
+    name="one-kernel", cause="Two contenders are one kernel", weight=90,
     meaning="The images, modules and settings of two contenders are the same, though their specifications differ: a link or a "
     "copy, or two spellings of a version.",
     remedy="Name two kernels. To compare a kernel with itself on purpose: `kduel run --aa 2 KERNEL`.",
     check_run=one_kernel,
-)
+)  # fmt: skip

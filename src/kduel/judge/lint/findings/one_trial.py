@@ -169,14 +169,9 @@ def estimate(before: Floats, after: Floats, paired: bool) -> tuple[float, float]
 
 
 PLUGIN = Finding(
-    name="one-trial",
-    cause=Cause.OUTLIERS,
-    weight=84,
+    name="one-trial", cause=Cause.OUTLIERS, weight=84,
     meaning="One trial lies far from all others, and without it the effect would have the other sign, or another verdict.",
     remedy="Find out what happened in that trial; repeat the run, or use a median or a percentile.",
-    chance=True,
-    check=one_trial,
-    least=Evidence.VARYING,
-    levelled=True,
+    chance=True, check=one_trial, least=Evidence.VARYING, levelled=True,
     undecided="a few outlying trials hide the answer: read their logs, then repeat",
-)
+)  # fmt: skip

@@ -97,14 +97,10 @@ def place_effects(found: Places) -> tuple[Floats, float]:
 
 
 PLUGIN = Finding(
-    name="order-effect",
-    cause=Cause.ORDER,
-    weight=52,
+    name="order-effect", cause=Cause.ORDER, weight=52,
     meaning="A trial's place within its block changes its value: the trial before it leaves something behind (heat, a "
     "full cache, a used disk). From ten blocks on it is a covariate of the interval; with fewer it widens the interval. Where contenders take "
     "turns it is the place in the order of starts, and never a covariate.",
     remedy="Let the machine cool down and come to rest between trials; discard caches.",
-    chance=True,
-    check=order_effect,
-    least=Evidence.VARYING,
-)
+    chance=True, check=order_effect, least=Evidence.VARYING,
+)  # fmt: skip

@@ -26,11 +26,9 @@ def other_work(results: Results, _samples: list[Samples]) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="other-work",
-    cause="An operation does other work in one kernel",
-    weight=68,
+    name="other-work", cause="An operation does other work in one kernel", weight=68,
     meaning="By an explanation that is kept in the run, an operation sleeps, switches tasks or takes page faults in one kernel, and "
     "not in the other: its count or its time there is of other work. Only what `kduel explain RUN` was asked for is checked.",
     remedy="Read its verdict as one about what the operation means, and not about how fast the kernel does it.",
     check_run=other_work,
-)
+)  # fmt: skip

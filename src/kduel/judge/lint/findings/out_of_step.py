@@ -34,12 +34,9 @@ def seconds_alone(turns: StepTurns) -> float:
 
 
 PLUGIN = Finding(
-    name="out-of-step",
-    cause=Cause.TURNS,
-    weight=58,
+    name="out-of-step", cause=Cause.TURNS, weight=58,
     meaning="A contender ran more than 5 % of a step alone, because its partners ended it earlier or had stopped: that part "
     "of the noise is not shared. So it is where a step has fixed work and a contender is much faster.",
     remedy="Let the step stop by the clock (`time`), or run it whole (`turns = 0` in its table).",
-    check=out_of_step,
-    least=Evidence.CONSTANT,
-)
+    check=out_of_step, least=Evidence.CONSTANT,
+)  # fmt: skip

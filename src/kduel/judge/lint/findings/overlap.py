@@ -28,12 +28,9 @@ def overlap(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="overlap",
-    cause=Cause.TURNS,
-    weight=72,
+    name="overlap", cause=Cause.TURNS, weight=72,
     meaning="Contenders that take turns ran at the same time for more than 0.1 % of their running time, so that they "
     "slowed each other down.",
     remedy="Measure again with `--turns off`, and report it: a guest is let go only when the one before is held.",
-    check=overlap,
-    least=Evidence.CONSTANT,
-)
+    check=overlap, least=Evidence.CONSTANT,
+)  # fmt: skip

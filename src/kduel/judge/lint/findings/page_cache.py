@@ -29,10 +29,8 @@ def page_cache(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="page-cache",
-    cause="The storage benchmark measures memory",
-    weight=64,
+    name="page-cache", cause="The storage benchmark measures memory", weight=64,
     meaning="A storage benchmark reports a rate that no drive reaches: it reads from or writes to memory.",
     remedy="Use direct I/O, or more data than there is memory.",
     check=page_cache,
-)
+)  # fmt: skip

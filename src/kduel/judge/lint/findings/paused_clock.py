@@ -33,13 +33,10 @@ def paused_clock(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="paused-clock",
-    cause=Cause.TURNS,
-    weight=78,
+    name="paused-clock", cause=Cause.TURNS, weight=78,
     meaning="A guest that is held must have its clock stand, and the clock must go while it runs. Here the clock of a step "
     "differs from the host's running time by more than 5 %: it went on while the guest was held, or the guest ran on for "
     "long after it was to be held. What is measured by that clock is wrong by as much.",
     remedy="Measure again on a quieter host or with `--turns off`.",
-    check=paused_clock,
-    least=Evidence.CONSTANT,
-)
+    check=paused_clock, least=Evidence.CONSTANT,
+)  # fmt: skip

@@ -32,11 +32,9 @@ def coarse_steps(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="quantised",
-    cause=Cause.RESOLUTION,
-    weight=40,
+    name="quantised", cause=Cause.RESOLUTION, weight=40,
     meaning="The values come in steps above 10 % of the median. A smaller difference cannot be detected.",
     remedy="Measure for longer, or in a finer unit.",
     check=coarse_steps,
     undecided="the values are too coarse: measure for longer",
-)
+)  # fmt: skip

@@ -55,14 +55,9 @@ def far_out(deviations: Floats, border: int, level: float) -> Ints:
 
 
 PLUGIN = Finding(
-    name="rare-mode",
-    cause=Cause.MODES,
-    weight=86,
+    name="rare-mode", cause=Cause.MODES, weight=86,
     meaning="The verdict is `equivalent`, but a few trials of one contender, and none of the other, lie far away from "
     "all others. A rare slow mode that only one contender has is a difference.",
     remedy="Read the logs of these trials, and measure more blocks, to estimate the share of slow boots.",
-    chance=True,
-    check=rare_mode,
-    least=Evidence.VARYING,
-    levelled=True,
-)
+    chance=True, check=rare_mode, least=Evidence.VARYING, levelled=True,
+)  # fmt: skip

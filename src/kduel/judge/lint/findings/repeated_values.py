@@ -91,13 +91,9 @@ def places_text(case: Case, place: int, length: int) -> str:
 
 
 PLUGIN = Finding(
-    name="repeated-values",
-    cause=Cause.COPIED,
-    weight=95,
+    name="repeated-values", cause=Cause.COPIED, weight=95,
     meaning="A sequence of three or more values occurs twice in the same order, in one contender or in both. Measured "
     "values do not repeat so; the number of matches that the resolution of the values explains is allowed for.",
     remedy="Check whether files were copied, or whether the benchmark printed a cached result.",
-    chance=True,
-    check=repeated_values,
-    least=Evidence.SAMPLED,
-)
+    chance=True, check=repeated_values, least=Evidence.SAMPLED,
+)  # fmt: skip

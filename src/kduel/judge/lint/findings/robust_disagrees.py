@@ -63,16 +63,12 @@ def extremes(case: Case, gaps: Floats) -> str:
 
 
 PLUGIN = Finding(
-    name="robust-disagrees",
-    cause=Cause.OUTLIERS,
-    weight=80,
+    name="robust-disagrees", cause=Cause.OUTLIERS, weight=80,
     meaning="A 20 % trimmed t test or the signed-rank test, each at a stricter level of its own, would have found a "
     "difference where the verdict is undecided; or neither supports the difference that the verdict reports. These "
     "tests ignore outlying trials. They never decide, because they would also ignore a rare slow mode.",
     remedy="Examine the outlying trials: if they are disturbances of the host, remove the cause and repeat; if they "
     "belong to the kernel, the mean is the right measure.",
-    chance=True,
-    check=robust_disagrees,
-    least=Evidence.VARYING,
+    chance=True, check=robust_disagrees, least=Evidence.VARYING,
     undecided="a few outlying trials hide the answer: read their logs, then repeat",
-)
+)  # fmt: skip

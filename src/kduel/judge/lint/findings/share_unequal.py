@@ -45,13 +45,9 @@ def shares_log(running: float, guest: float | None) -> float:
 
 
 PLUGIN = Finding(
-    name="share-unequal",
-    cause=Cause.TURNS,
-    weight=74,
+    name="share-unequal", cause=Cause.TURNS, weight=74,
     meaning="Contenders that take turns did not get the same running time of the host for a second of their own clocks, by "
     "more than a tenth of the smallest effect that matters: one is held later, and works on while its clock stands.",
     remedy="Measure again on a quieter host, with longer turns, or with `--turns off`.",
-    chance=True,
-    check=share_unequal,
-    least=Evidence.CONSTANT,
-)
+    chance=True, check=share_unequal, least=Evidence.CONSTANT,
+)  # fmt: skip

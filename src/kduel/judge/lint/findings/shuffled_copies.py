@@ -38,13 +38,9 @@ def equal_pairs(values: Floats) -> tuple[int, int]:
 
 
 PLUGIN = Finding(
-    name="shuffled-copies",
-    cause=Cause.COPIED,
-    weight=94,
+    name="shuffled-copies", cause=Cause.COPIED, weight=94,
     meaning="Two contenders have many values in common, in different orders: more than the equal values within each contender "
     "explain.",
     remedy="Check whether files were copied, or whether the benchmark printed cached results.",
-    chance=True,
-    check=shuffled_copies,
-    least=Evidence.SAMPLED,
-)
+    chance=True, check=shuffled_copies, least=Evidence.SAMPLED,
+)  # fmt: skip

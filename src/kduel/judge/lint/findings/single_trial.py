@@ -19,11 +19,8 @@ def single_trial(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="single-trial",
-    cause=Cause.TOO_FEW,
-    weight=82,
+    name="single-trial", cause=Cause.TOO_FEW, weight=82,
     meaning="A contender was measured once: the difference may be chance.",
     remedy="Measure each contender at least six times, in random order.",
-    check=single_trial,
-    least=Evidence.CONSTANT,
-)
+    check=single_trial, least=Evidence.CONSTANT,
+)  # fmt: skip

@@ -53,13 +53,9 @@ def slices_disagree(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="slices-disagree",
-    cause="Slow moments of one contender are not in the verdict",
-    weight=80,
+    name="slices-disagree", cause="Slow moments of one contender are not in the verdict", weight=80,
     meaning="A trial's value rests on the better of its slices, and the mean of all slices gives another effect, by more than the "
     "smallest that matters. A kernel's own stalls do that, and so does interference that met one contender more often.",
     remedy='Look at the slices on the page of the run; judge by reduce = "mean" in a new run if the slow moments matter to you.',
-    chance=True,
-    check=slices_disagree,
-    least=Evidence.CONSTANT,
-)
+    chance=True, check=slices_disagree, least=Evidence.CONSTANT,
+)  # fmt: skip

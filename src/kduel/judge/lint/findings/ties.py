@@ -35,11 +35,9 @@ def tied_arms(case: Case) -> Iterator[tuple[ArmValues, float, int]]:
 
 
 PLUGIN = Finding(
-    name="ties",
-    cause=Cause.RESOLUTION,
-    weight=42,
+    name="ties", cause=Cause.RESOLUTION, weight=42,
     meaning="Half of a contender's values or more are the same number. Intervals from such values are not reliable.",
     remedy="Measure for longer, or count something that happens more often.",
     check=ties,
     undecided="the values are too coarse: measure for longer",
-)
+)  # fmt: skip

@@ -25,11 +25,8 @@ def too_few(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="too-few",
-    cause=Cause.TOO_FEW,
-    weight=70,
+    name="too-few", cause=Cause.TOO_FEW, weight=70,
     meaning="There are fewer blocks than a verdict, or than the verdict `equivalent`, requires.",
     remedy="Measure more blocks; resume an interrupted run.",
-    check=too_few,
-    least=Evidence.VARYING,
-)
+    check=too_few, least=Evidence.VARYING,
+)  # fmt: skip

@@ -72,14 +72,9 @@ def separation(ordered: Floats) -> tuple[int, float]:
 
 
 PLUGIN = Finding(
-    name="two-modes",
-    cause=Cause.MODES,
-    weight=66,
+    name="two-modes", cause=Cause.MODES, weight=66,
     meaning="The trials of a contender fall into two groups far apart. Some property differs from boot to boot.",
     remedy="Compare the environments and logs of the two groups: memory placement, clock source, interrupts, CPU.",
-    chance=True,
-    check=two_modes,
-    least=Evidence.VARYING,
-    levelled=True,
+    chance=True, check=two_modes, least=Evidence.VARYING, levelled=True,
     undecided="the boots fall into two groups: find what differs between them",
-)
+)  # fmt: skip

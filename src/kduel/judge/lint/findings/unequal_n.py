@@ -19,11 +19,9 @@ def unequal_n(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="unequal-n",
-    cause=Cause.MISSING,
-    weight=36,
+    name="unequal-n", cause=Cause.MISSING, weight=36,
     meaning="The contenders have different numbers of values; which ones are missing does not depend on the contender "
     "as far as is known.",
     remedy="Find out why values are missing.",
     check=unequal_n,
-)
+)  # fmt: skip

@@ -37,14 +37,9 @@ def unequal_spread(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="unequal-spread",
-    cause=Cause.SPREAD,
-    weight=60,
+    name="unequal-spread", cause=Cause.SPREAD, weight=60,
     meaning="One contender varies at least 1.1 times as much as the other (Brown-Forsythe test). That is a difference in "
     "predictability, whatever the means are.",
     remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
-    chance=True,
-    check=unequal_spread,
-    least=Evidence.VARYING,
-    levelled=True,
-)
+    chance=True, check=unequal_spread, least=Evidence.VARYING, levelled=True,
+)  # fmt: skip

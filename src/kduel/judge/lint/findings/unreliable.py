@@ -31,12 +31,9 @@ def unreliable(case: Case) -> Iterator[str]:
 
 
 PLUGIN = Finding(
-    name="unreliable",
-    cause="The size of the effect is uncertain",
-    weight=38,
+    name="unreliable", cause="The size of the effect is uncertain", weight=38,
     meaning="Imported results: the interval of a primary metric is wider than its effect, so that the effect alone, as "
     "published tables print it, shows neither its size nor, perhaps, its direction.",
     remedy="Do not quote the size without its interval, or measure more trials.",
-    check=unreliable,
-    least=Evidence.CONSTANT,
-)
+    check=unreliable, least=Evidence.CONSTANT,
+)  # fmt: skip

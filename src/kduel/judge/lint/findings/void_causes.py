@@ -35,12 +35,10 @@ def words(codes: Counter[str]) -> str:
 
 
 PLUGIN = Finding(
-    name="void-causes",
-    cause=Cause.MISSING,
-    weight=88,
+    name="void-causes", cause=Cause.MISSING, weight=88,
     meaning="The numbers of void trials do not depend on the contender, and their causes do: for one code, Fisher's exact test "
     "is below .05, or two or more trials are void by it and all of them belong to one contender. If one contender loses its "
     "slow trials and the other one any, the verdict is biased, and the rule for missing values does not see it.",
     remedy="Read the console logs of the void trials, and remove the causes.",
     check_run=void_causes,
-)
+)  # fmt: skip
