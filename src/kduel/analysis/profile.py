@@ -253,17 +253,10 @@ def rows_of(
         named = [key[1] in names and not key[1].startswith("(") for names in known]
         only = "" if named[0] == named[1] else "baseline" if named[0] else "contender"
         called = q is not None and q <= alpha
-        rows.append(
-            ProfileRow(
-                context=key[0],
-                function=key[1],
-                cost=final[key],
-                inclusive=whole.get(key),
-                q=q,
-                called=called,
-                only=only,
-            )
+        row = ProfileRow(
+            context=key[0], function=key[1], cost=final[key], inclusive=whole.get(key), q=q, called=called, only=only
         )
+        rows.append(row)
     for context in SAMPLED_CONTEXTS:
         rare = np.array([not often and key[0] == context for key, often in zip(table.keys, frequent, strict=True)])
         if rare.any():

@@ -68,9 +68,10 @@ def different_steps(found: Sequence[Column]) -> list[Difference]:
         if names:
             values: dict[str, str | None] = {}
             for column in known:
-                mine = column.steps.get(label)
-                told = (f"{n}={parameter_text(mine[n])}" if n in mine else f"{n} not set" for n in names if mine)
-                values[column.name] = None if mine is None else text("; ".join(told))
+                values[column.name] = None
+                if (mine := column.steps.get(label)) is not None:
+                    told = (f"{n}={parameter_text(mine[n])}" if n in mine else f"{n} not set" for n in names)
+                    values[column.name] = text("; ".join(told))
             differing.append(Difference(group="benchmarks", key=label, values=values, declared=False))
     return differing
 

@@ -110,20 +110,7 @@ def compare(found: Sequence[Column], *, delta: float | None = None, which: Which
     known = {column.name: column.environments for column in found}
     return Campaigns(
         delta_pct=rule.delta_pct,
-        columns=[
-            ColumnFacts(
-                letter=chr(ord("A") + number),
-                name=one.name,
-                run=str(one.run),
-                contender=one.contender,
-                when=one.when,
-                imported=one.imported,
-                trials=one.trials,
-                void=one.void,
-                changed=one.changed,
-            )
-            for number, one in enumerate(found)
-        ],
+        columns=[facts(number, column) for number, column in enumerate(found)],
         confounds=differences(known, DeclaredDifferences()) + different_steps(found),
         rows=[row(key, found) for key in keys],
         between=[compare_columns(found[first], found[second], keys, rule, share, delta) for first, second in pairs],
@@ -138,6 +125,13 @@ def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
     first = [(0, number) for number in range(1, count)] if which in ("first", "both") else []
     previous = [(number - 1, number) for number in range(1, count)] if which in ("previous", "both") else []
     return dict.fromkeys([*previous, *first])
+
+
+def facts(number: int, column: Column) -> ColumnFacts:
+    return ColumnFacts(
+        letter=chr(ord("A") + number), name=column.name, run=str(column.run), contender=column.contender,
+        when=column.when, imported=column.imported, trials=column.trials, void=column.void, changed=column.changed,
+    )  # fmt: skip
 
 
 def comparable(found: Sequence[Column]) -> tuple[list[tuple[str, str]], dict[str, str]]:
