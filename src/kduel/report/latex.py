@@ -16,24 +16,11 @@ LONG = 60
 """More lines than this do not fit a page."""
 
 SPECIAL = {c: f"\\{c}" for c in "{}$&#%_"} | {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}",
-    "`": r"\textasciigrave{}",
-    "–": r"\textendash{}",
-    "−": r"\(-\)",
-    "±": r"\(\pm\)",
-    "·": r"\(\cdot\)",
-    "µ": r"\(\mu\)",
-    "μ": r"\(\mu\)",
-    "≈": r"\(\approx\)",
-    "≠": r"\(\neq\)",
-}
+    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}", "–": r"\textendash{}", "−": r"\(-\)", "±": r"\(\pm\)", "·": r"\(\cdot\)",
+    "µ": r"\(\mu\)", "μ": r"\(\mu\)", "≈": r"\(\approx\)", "≠": r"\(\neq\)",
+}  # fmt: skip
 GAP = r"@{\hspace{.6em}}"
 REST = rf"{GAP}l{GAP}r{GAP}r{GAP}r{GAP}r@{{}}"
 COLUMNS, BROKEN = f"@{{}}l{REST}", rf"@{{}}p{{.2\linewidth}}{REST}"

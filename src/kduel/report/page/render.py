@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -52,33 +52,20 @@ def templates() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"code": mark_code, "kind": unit_and_side}
+    by_their_names: tuple[Callable[..., object], ...] = (
+        sign_of, key, operation_words, foremost_rows, left_out, side, plural, plots.tone, too_early, amounts.amount,
+        amounts.ranged_over, amounts.difference, amounts.detectable, amounts.effect, amounts.mean_and_sd, amounts.means,
+        amounts.shown_unit, amounts.percent, amounts.plain_number,
+    )  # fmt: skip
+    environment.globals |= {one.__name__: one for one in by_their_names}
     environment.globals |= {
         "signs": SIGNS,
-        "sign_of": sign_of,
-        "key": key,
         "intervals": lambda metrics, delta: intervals(metrics, delta, f"axis{next(axes.get())}"),
-        "operation_words": operation_words,
-        "foremost_rows": foremost_rows,
-        "left_out": left_out,
-        "side": side,
         "sided": side_words,
         "decided": shows_difference,
-        "plural": plural,
-        "tone": plots.tone,
-        "amount": amounts.amount,
-        "ranged_over": amounts.ranged_over,
-        "difference": amounts.difference,
-        "detectable": amounts.detectable,
-        "effect": amounts.effect,
         "interval": amounts.interval_text,
-        "mean_and_sd": amounts.mean_and_sd,
-        "means": amounts.means,
-        "shown_unit": amounts.shown_unit,
-        "percent": amounts.percent,
-        "plain_number": amounts.plain_number,
         "MISSING": amounts.MISSING,
         "TOO_EARLY": TOO_EARLY,
-        "too_early": too_early,
         "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
     }
     return environment

@@ -88,6 +88,9 @@ def layer(mark: Spec, encoding: Spec, rows: Sequence[Row] | None = None) -> Spec
 
 
 def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) -> Spec:
+    words = {"labelColor": theme.dim, "titleColor": theme.dim, "titleFontWeight": "normal", "labelLimit": 140}
+    sizes = {"labelFontSize": 12, "titleFontSize": 12}
+    lines = dict.fromkeys(("gridColor", "domainColor", "tickColor"), theme.line)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -100,17 +103,7 @@ def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) ->
             "font": FONT,
             "aria": False,
             "view": {"stroke": None},
-            "axis": {
-                "labelColor": theme.dim,
-                "titleColor": theme.dim,
-                "gridColor": theme.line,
-                "domainColor": theme.line,
-                "tickColor": theme.line,
-                "labelFontSize": 12,
-                "titleFontSize": 12,
-                "titleFontWeight": "normal",
-                "labelLimit": 140,
-            },
+            "axis": {**words, **sizes, **lines},
             "text": {"color": theme.ink, "fontSize": 13},
             "legend": {"labelColor": theme.ink, "titleColor": theme.dim, "labelFontSize": 12, "labelLimit": 260},
         },
