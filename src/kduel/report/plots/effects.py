@@ -77,7 +77,7 @@ def nominal(field: str, **further: Any) -> Spec:
     return {"field": field, "type": "nominal", **further}
 
 
-def toned(theme: Theme) -> Spec:
+def tone_channel(theme: Theme) -> Spec:
     """The channel of colour by tone."""
     return nominal("tone", scale={"domain": list(TONES), "range": list(theme.tones)}, legend=None)
 
@@ -171,7 +171,7 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
         axis["title"] += ", logarithmic"
         ticks = [on_axis(value, scale) for value in scale.ticks(4)]
         axis |= {"labelExpr": AS_CHANGE, "values": ticks, "labelOverlap": False}
-    colour = toned(theme)
+    colour = tone_channel(theme)
     tip = [nominal("label", title="metric"), nominal("told", title="change")]
     words: Spec = {"type": "text", "align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
 

@@ -10,7 +10,18 @@ from kduel.judge.factors.headline import subjects
 from kduel.judge.verdict.spending import critical_t
 from kduel.report.content.factors import CellMean, FactorGroup, mean_of, number_of
 from kduel.report.content.fits import Fit
-from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base, layer, nominal, quantitative, tone, toned
+from kduel.report.plots.effects import (
+    SIGNED,
+    Row,
+    Spec,
+    Theme,
+    base,
+    layer,
+    nominal,
+    quantitative,
+    tone,
+    tone_channel,
+)
 
 PANEL = 300
 
@@ -151,7 +162,7 @@ def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> 
     # Beside one another they need bands, not points.
     place: Spec = x if scaled else {key: value for key, value in x.items() if key != "scale"}
     at: Spec = {"x": place} if scaled else {"x": place, "xOffset": nominal("line")}
-    shown_as: Spec = {"color": toned(theme), "tooltip": tip}
+    shown_as: Spec = {"color": tone_channel(theme), "tooltip": tip}
     y: Spec = {"title": "change against the first level, %", "axis": {"labelExpr": SIGNED}}
     span: Spec = {"y": quantitative("low", **y), "y2": {"field": "high"}}
     right: Spec = {

@@ -47,7 +47,7 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
 
 
 def row_of(matrix: Matrix, cell: MatrixCell) -> Row:
-    """What all rows of a cell have in common."""
+    """The part that all rows of a cell have in common."""
     rank = matrix.contenders.index(cell.contender)
     return {"contender": visible(cell.contender, 200), "rank": rank, "count": cell.place.count}
 
