@@ -73,6 +73,14 @@ def test_contenders_that_differ_come_first() -> None:
     assert said.index("new against old") < said.index("same")
 
 
+def test_a_change_from_nothing_has_its_unit() -> None:
+    results = exact()
+    late = results.metrics[0]
+    late.unit, late.better, late.verdict = "%", "lower", "slower"
+    late.baseline_mean, late.mean, late.effect, late.effect_pct = 0.0, 6.9, 6.9, None
+    assert "is 6.9 % higher" in answer(results).text
+
+
 def test_a_maximum_comes_after_what_many_samples_decide() -> None:
     results = simulated()
     pipe, hackbench = results.metrics[1:3]

@@ -105,7 +105,7 @@ HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width,
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;overflow-wrap:anywhere;margin:2em auto;padding:0 1em;color-scheme:light dark}"
     "h1{font-size:1.4em}div{overflow-x:auto}table{border-collapse:collapse}"
-    "th,td{padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
+    "th,td{overflow-wrap:break-word;padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
     "summary h2{display:inline;font-size:1.1em}details{margin:.6em 0}"
     ".n{text-align:right;font-variant-numeric:tabular-nums}"
 )

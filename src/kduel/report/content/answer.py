@@ -169,7 +169,8 @@ def change_words(metric: MetricResult, size: str = "") -> str:
         return f"is {size} {'larger' if up else 'smaller'}"
     if any(word in metric.unit for word in RATES):
         return f"does {size} {'more' if up else 'less'}"
-    return f"is {size} {'higher' if up else 'lower'}"
+    unit = f" {metric.unit}" if "%" not in size and metric.scale == "exact" and metric.unit != "count" else ""
+    return f"is {size}{unit} {'higher' if up else 'lower'}"
 
 
 def change_size(metric: MetricResult) -> str:
