@@ -214,7 +214,8 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         return sentence, ""
     if max(m.n for m in undecided) < FEWEST_PLANNED:
         return sentence + " Ten blocks take the same command with --blocks 10." * results.paired, ""
-    return f"{sentence} How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
+    short = sentence.partition(":")[0].rstrip(".")
+    return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
 
 
 def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
