@@ -332,15 +332,16 @@ def count_built(change: Change, cache: Cache) -> Counted:
     both = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress())
     before, after = (medians(arm, 0, change.operation) for arm in both)
     counted = counted_operation(change, explain(both, 0, change.operation), before, after)
-    return structs.replace(counted, word=word_of_built(change, counted.word, *before.values(), *after.values()))
+    return structs.replace(counted, word=word_of_built(change, counted.word, before, after))
 
 
-def word_of_built(change: Change, judged: str, before: float, after: float) -> str:
-    """What a row of a single commit is called. Nothing else differs between its kernels, so that each difference of an exact
-    figure is one; a control is judged as everywhere."""
-    if change.control or before == after:
+def word_of_built(change: Change, judged: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """What a row of a single commit is called, from its medians by condition. Nothing else differs between its kernels, so that
+    each difference of an exact figure is one; a control is judged as everywhere."""
+    differences = {after[condition] - before[condition] for condition in before} - {0}
+    if change.control or not differences or min(differences) < 0 < max(differences):
         return judged
-    return "fewer" if after < before else "more"
+    return "fewer" if min(differences) < 0 else "more"
 
 
 def touched_lines(change: Change, found: SharingExplanation) -> Counted:

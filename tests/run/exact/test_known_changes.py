@@ -76,10 +76,16 @@ def test_every_patch_has_a_row() -> None:
 
 def test_each_difference_of_a_single_commit_counts() -> None:
     change = structs.replace(CHANGE, patches=("", "x.patch"))
-    assert known.word_of_built(change, "same", 338_025, 338_024) == "fewer"
-    assert known.word_of_built(change, "same", 338_025, 338_026) == "more"
-    assert known.word_of_built(change, "same", 338_025, 338_025) == "same"
-    assert known.word_of_built(structs.replace(change, control=True), "same", 338_025, 338_024) == "same"
+
+    def word(*after: float, control: bool = False) -> str:
+        row = structs.replace(change, control=control)
+        return known.word_of_built(
+            row, "same", {"": 338_025, "stack": 9}, dict(zip(("", "stack"), after, strict=True))
+        )
+
+    assert word(338_024, 9) == "fewer"
+    assert word(338_025, 10) == "more"
+    assert word(338_025, 9) == word(338_024, 10) == word(338_024, 9, control=True) == "same"
 
 
 @pytest.mark.parametrize(
