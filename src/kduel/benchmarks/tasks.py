@@ -81,9 +81,10 @@ class TasksOutput(Struct):
     ktasks: int
     time_ms: int
     tasks: list[TaskTimes]
-    clock: Natural = 0
+    marks: list[Natural] = []
+    """The clock before the tasks are let go, as the time begins and as it ends: each where the plug-in notes its own."""
     slowest: list[tuple[Natural, Natural, Natural]] = []
-    """Both as kwake has them, of tasks that slept until they were to begin."""
+    """As kwake has them, of tasks that slept until they were to begin."""
 
 
 class TasksParameters(VariedParameters, frozen=True):

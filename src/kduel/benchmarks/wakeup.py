@@ -59,6 +59,11 @@ class WakeupOutput(Struct):
     slowest: list[tuple[Natural, Natural, Natural]] = []
     """Of the slowest wake-ups: the worker's process, when it was woken, when it ran."""
 
+    @property
+    def marks(self) -> list[int]:
+        """The clock at each mark."""
+        return [self.clock]
+
 
 class WakeupParameters(VariedParameters, frozen=True):
     """`rate` and `requests` are for each worker; `work` is points of pi for each request. With `messengers` there is no rate: so

@@ -5,6 +5,7 @@ It is the view of QEMU's plug-in `turns` of the kernel's switches between tasks:
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from xml.sax.saxutils import escape
 
 from msgspec import Struct
@@ -118,21 +119,32 @@ class Switches:
         raise BrokenSwitchesError(f"task {task} says that it ran, and no CPU had it then")
 
 
-Told = tuple[str, int, Sequence[tuple[int, int, int]]]
-"""What a program told under a condition: the condition's name, the clock at the plug-in's mark, and of each slow wake-up the
-task, when it was woken and when it ran."""
+Told = tuple[str, Sequence[int], Sequence[tuple[int, int, int]]]
+"""What a program told under a condition: the condition's name, the clock at each of the plug-in's marks, and of each slow wake-up
+the task, when it was woken and when it ran."""
+
+
+def plugin_time(time: int, clocks: Sequence[int], marks: Sequence[int]) -> int:
+    """Time of the plug-in at a time of the program's clock, on the line through the marks next to it. The plug-in is ahead: it counts a
+    block of code whole, also where a page fault ends it, and so runs faster where processes are forked."""
+    if len(clocks) == 1:
+        return time - clocks[0] + marks[0]
+    place = min(max(bisect_right(clocks, time), 1), len(clocks) - 1)
+    (clock, after), (mark, next_mark) = clocks[place - 1 : place + 1], marks[place - 1 : place + 1]
+    return mark + (time - clock) * (next_mark - mark) // (after - clock)
 
 
 def find_waits(switches: Switches, told: Sequence[Told], slack: int) -> list[Wait]:
-    """The wake-ups that a program told, slowest first; its clock and the plug-in's differ by `slack` nanoseconds at most. Raises BrokenSwitchesError where marks and conditions do not match."""
-    if len(switches.clocks) != len(told):
+    """The wake-ups that a program told, slowest first; its clock and the plug-in's differ by `slack` nanoseconds at most, once what the plug-in is ahead is taken back. Raises BrokenSwitchesError where marks and conditions do not match."""
+    if len(switches.clocks) != sum(len(clocks) for _, clocks, _ in told):
         raise BrokenSwitchesError(
             f"the clock was read {len(switches.clocks)} times under {plural(len(told), 'condition')}"
         )
-    found = []
-    for mark, (condition, clock, slowest) in zip(switches.clocks, told, strict=True):
+    found, noted = [], iter(switches.clocks)
+    for condition, clocks, slowest in told:
+        marks = list(islice(noted, len(clocks)))
         for task, sent, woke in slowest:
-            begin, end = sent - clock + mark, woke - clock + mark
+            begin, end = (plugin_time(time, clocks, marks) for time in (sent, woke))
             cpu = switches.cpu_of(task, end, slack)
             runs = [run for one in sorted(switches.times) for run in switches.runs(one, begin, end)]
             # The last one: a task has its own name only after its first run.

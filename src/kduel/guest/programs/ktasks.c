@@ -132,7 +132,7 @@ int main(int count, char **words) {
     wait_until_ready();
 
     MARK_CLOCK();
-    int64_t clock = now_ns();
+    int64_t clock = now_ns(), marks[2];
     atomic_store(begin, clock + 200000000);
     atomic_store(end, clock + 200000000 + time_ms * 1000000);
     atomic_store(let_go, 1);
@@ -140,8 +140,12 @@ int main(int count, char **words) {
     sleep_until(atomic_load(begin) - 20000000); /* what reading the accounts takes is not measured */
     for (int i = 0; i < member_count; i++) read_accounts(members[i].pid, &members[i].before);
     sleep_until(atomic_load(begin));
+    MARK_CLOCK();
+    marks[0] = now_ns();
     for (int i = 0; i < member_count; i++) members[i].points_before = atomic_load(&members[i].points);
     sleep_until(atomic_load(end));
+    MARK_CLOCK();
+    marks[1] = now_ns();
     for (int i = 0; i < member_count; i++) members[i].points_after = atomic_load(&members[i].points);
     wait_for_the_last();
     for (int i = 0; i < member_count; i++) read_accounts(members[i].pid, &members[i].after);
@@ -149,7 +153,7 @@ int main(int count, char **words) {
 
     printf("{\"ktasks\":1,\"time_ms\":%lld,\"controller_policy\":\"%s\",\"tasks\":[", time_ms, raised ? "fifo:98" : "other");
     for (int t = 0; t < task_count; t++) put_task(t);
-    printf("],\n \"clock\":%lld,\"slowest\":[", (long long)clock);
+    printf("],\n \"marks\":[%lld,%lld,%lld],\"slowest\":[", (long long)clock, (long long)marks[0], (long long)marks[1]);
     put_slowest();
     puts("]}");
     return fflush(stdout) ? 1 : 0;

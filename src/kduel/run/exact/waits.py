@@ -95,7 +95,7 @@ def told_by(raw: Raw, step: Step) -> Sequence[Told]:
     if parameters.conditions:
         parts = [(str(condition), text) for condition, text, _ in read_conditions(raw.stdout, parameters.conditions)]
     printed = [(name, READERS[step.benchmark](text, parameters)) for name, text in parts]
-    return [(name, out.clock, out.slowest) for name, out in printed]
+    return [(name, out.marks, out.slowest) for name, out in printed]
 
 
 def offsets(image: bytes, name: str) -> tuple[int, int]:
