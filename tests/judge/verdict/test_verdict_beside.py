@@ -98,6 +98,14 @@ def test_sign_flips(size: int) -> None:
     assert p == beside.sign_flips(gaps), "the same always"
 
 
+def test_metrics_of_as_many_pairs_share_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, generator = [], np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: made.append(seed) or generator(seed))
+    for _ in range(3):
+        beside.sign_flips(np.arange(23.0))
+    assert len(made) == 1
+
+
 def test_five_pairs_cannot_reach_five_per_cent() -> None:
     assert beside.sign_flips(np.array([1.0, 2, 3, 4, 5])) == pytest.approx(2 / 32)
     assert beside.sign_flips(np.array([1.0, 2, 3, 4, 5, 6])) == pytest.approx(2 / 64)

@@ -68,16 +68,23 @@ def sign_flips(differences: Floats) -> float | None:
         return None
     observed = abs(differences.sum()) * (1 - 1e-12)
     if n <= ALL_SIGNS_UP_TO:
-        # Every assignment of signs, its mirror image left out.
-        signs = (1 - 2 * ((np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1)).astype(np.float64)
-        return float(np.mean(np.abs(signs @ differences) >= observed))
+        return float(np.mean(np.abs(signs_of(n) @ differences) >= observed))
     if n > RANDOM_SIGNS_UP_TO:
         size = float(np.sqrt((differences**2).sum()))
         return float(2 * ndtr(-observed / size)) if size else 1.0
-    # The same ones always, so that a report can be rebuilt to the digit.
-    drawn = np.random.default_rng(20).integers(0, 2, (RANDOM_SIGNS, n), dtype=np.int8)
-    beyond = np.count_nonzero(np.abs((1 - 2 * drawn).astype(np.float64) @ differences) >= observed)
+    beyond = np.count_nonzero(np.abs(signs_of(n) @ differences) >= observed)
     return float((beyond + 1) / (RANDOM_SIGNS + 1))
+
+
+@lru_cache(maxsize=4)
+def signs_of(n: int) -> Floats:
+    """Signs by row, made once for all metrics of n pairs: every assignment, its mirror image left out; of many pairs random ones,
+    the same always, so that a report can be rebuilt to the digit."""
+    if n <= ALL_SIGNS_UP_TO:
+        bits = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1
+    else:
+        bits = np.random.default_rng(20).integers(0, 2, (RANDOM_SIGNS, n), dtype=np.int8)
+    return (1 - 2 * bits).astype(np.float64)
 
 
 def wilcoxon(differences: Floats) -> float | None:
