@@ -15,7 +15,7 @@ from kduel.benchmarks.kbench import PLUGIN, KbenchParameters
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.experiment import RESOLUTION
-from kduel.core.metric_results import HARNESS, FindingResult
+from kduel.core.metric_results import HARNESS, ConditionResult, FindingResult
 from kduel.core.samples import StepResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.verdict.headline import headlines
@@ -148,6 +148,24 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
     assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
+
+
+def test_what_conditions_leave_open_is_not_called_decided() -> None:
+    results = exact()
+    results.study.fixed = 1
+    counts = [ConditionResult(name=str(n), block=1, baseline=100.0, contender=100.0 + n) for n in (-3, 4)]
+    for metric in results.metrics:
+        metric.verdict, metric.conditions, metric.ci_low, metric.ci_high = "undecided", counts, -3.0, 4.0
+    said = answer(results)
+    assert "depend on conditions" in said.text and said.step == "No further trial decides what depends on conditions."
+
+
+def test_no_ten_blocks_are_asked_for_where_no_block_gave_a_value() -> None:
+    results = simulated()
+    results.study.fixed = len(results.blocks)
+    for metric in results.metrics:
+        metric.verdict, metric.n = "undecided", 0
+    assert answer(results).step.endswith("read why trials are void or steps failed.")
 
 
 def test_every_answer_has_a_next_command_or_says_that_none_is_needed(tmp_path: Path) -> None:

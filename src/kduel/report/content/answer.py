@@ -212,8 +212,9 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         return "More blocks cannot settle that: judge each machine by itself.", ""
     if all(m.torn or m.contradicted for m in undecided):
         return sentence, ""
-    if max(m.n for m in undecided) < FEWEST_PLANNED:
-        return sentence + " Ten blocks take the same command with --blocks 10." * results.paired, ""
+    if (most := max(m.n for m in undecided)) < FEWEST_PLANNED:
+        more = " Ten blocks take the same command with --blocks 10." if results.paired and most else ""
+        return sentence + more, ""
     short = sentence.partition(":")[0].rstrip(".")
     return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
 
@@ -234,5 +235,7 @@ def why_nothing_follows(results: Results) -> str:
     """Sentence on why no command does, where nothing is left undecided."""
     if any(m.hint and shows_difference(m) for m in results.gating) and results.paired:
         return "For verdicts in place of hints, name primary metrics in the study and measure again."
+    if any(m.depends for m in results.gating):
+        return "No further trial decides what depends on conditions."
     real = "; the times of real hardware take a real machine" if results.machine.timing_warning else ""
     return f"Nothing is left to decide: no further trial is needed{real}."
