@@ -83,6 +83,12 @@ def counted(tmp_path: Path, text: str = DUMP) -> dict[tuple[str, str], int]:
     return count_costs(read_dump(path), Symbols.from_kallsyms(KALLSYMS), 1)
 
 
+def test_code_behind_a_module_is_not_its_last_functions(tmp_path: Path) -> None:
+    (tmp_path / "counts").write_text(DUMP.replace("B 1 ffffffff81000100", "B 1 ffffffffc0000100"))
+    symbols = Symbols.from_kallsyms(KALLSYMS + "ffffffffc0000000 t last [module]\n")
+    assert count_costs(read_dump(tmp_path / "counts"), symbols, 1)[LOCKED, "(code without a symbol)"] == 10
+
+
 def test_classes_are_added_up_over_all_visits_of_the_region(tmp_path: Path) -> None:
     assert counted(tmp_path) == {
         (ACCESSES, "one"): 30,

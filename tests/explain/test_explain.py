@@ -285,8 +285,10 @@ def test_code_behind_a_module_is_that_of_its_last_function_only_where_that_was_e
 ) -> None:
     kallsyms = KALLSYMS + "ffffffff81000900 t __seccomp_filter\n"
     body = BEHIND_A_MODULE.format(caller=caller) + entered
-    found = profile(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(kallsyms), 1)
-    assert found.functions() == {(OPERATION, function): 20}
+    dump, symbols = read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(kallsyms)
+    assert profile(dump, symbols, 1).functions() == {(OPERATION, function): 20}
+    executed = [one.times for one in annotate(dump, symbols, 1, "nft_do_chain [nf_tables]")]
+    assert executed == ([10, 10] if entered else [])
 
 
 def test_other_regions_do_not_count(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def count_costs(dump: Dump, symbols: Symbols, region: int) -> dict[tuple[str, st
     Raises NotMeasuredError for other processors than x86, whose texts are not known here."""
     if dump.architecture != "x86_64":
         raise NotMeasuredError(f"there is no cost model for {dump.architecture}", "Leave --cost away.")
-    visits = frozenset(dump.visits(region))
+    symbols, visits = dump.naming(symbols), frozenset(dump.visits(region))
     found: dict[tuple[str, str], int] = defaultdict(int)
 
     def function(address: int) -> str:

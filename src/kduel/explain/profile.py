@@ -139,6 +139,10 @@ class Dump(Struct, kw_only=True):
         """The ids of a region's visits, in the order of time."""
         return sorted(visit for visit in self.begins if visit % VISIT == region)
 
+    def naming(self, symbols: Symbols) -> Symbols:
+        """The symbols for code of this dump, which tells what was entered."""
+        return symbols.with_begins({pc for pc, _ in self.blocks.values()})
+
     def counts_in(self, visits: Collection[int]) -> Ints:
         """The rows of `counts` that belong to some visits."""
         return self.counts[np.isin(self.counts[:, 0], list(visits))]
@@ -304,7 +308,7 @@ def profile(
         raise NotMeasuredError(
             "the guest never reached the region to count", "Did the benchmark run? See its output."
         )
-    naming = Naming(dump, symbols.with_begins({pc for pc, _ in dump.blocks.values()}), BOOT_DEPTH if boot else None)
+    naming = Naming(dump, dump.naming(symbols), BOOT_DEPTH if boot else None)
     stacks: dict[Stack, int] = defaultdict(int)
     for (place, function), (executed, moved) in _sum_by_place(dump.counts_in(chosen), naming).items():
         context, *named = place.stack(function)
@@ -324,6 +328,7 @@ def profile(
 
 def annotate(dump: Dump, symbols: Symbols, region: int, function: str) -> list[Instruction]:
     """Every instruction of a function that was executed, in the order of addresses; [] where none was."""
+    symbols = dump.naming(symbols)
     times: dict[int, int] = defaultdict(int)
     where: dict[int, tuple[int, str]] = {}
     for _, _, block, start, insns, count in dump.counts_in(dump.visits(region)).tolist():
