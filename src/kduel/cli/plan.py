@@ -298,10 +298,10 @@ def allocation_lines(spent: Allocations, rule: Rule) -> list[str]:
     width = max(len(f"{one.benchmark}/{one.metric}, {one.contender}") for one in spent.metrics)
     lines = [
         "",
-        "Where the spread comes from, in per cent (that of blocks cancels in the ratio; that of slices is of a single one, and",
+        "Where the spread comes from, in per cent (that of blocks cancels in the ratio; that of slices is of a single one, and "
         "averages out over a trial's):",
         "",
-        f"{'':{width}}  blocks   boots  slices  within them  advice",
+        f"{'':{width}}  blocks   boots  slices  within them",
     ]
     for one in spent.metrics:
         parts = one.components
@@ -309,9 +309,8 @@ def allocation_lines(spent: Allocations, rule: Rule) -> list[str]:
         cells = ["-" if figure is None else f"{figure:.2f}" for figure in figures]
         best = f"; {one.best_slices} of them a boot serve this metric best" if one.best_slices else ""
         name = f"{one.benchmark}/{one.metric}, {one.contender}"
-        lines.append(
-            f"{name:{width}} {cells[0]:>7} {cells[1]:>7} {cells[2]:>7} {cells[3]:>12}  {ADVICE[one.advice]}{best}"
-        )
+        lines.append(f"{name:{width}} {cells[0]:>7} {cells[1]:>7} {cells[2]:>7} {cells[3]:>12}")
+        lines.append(f"    {ADVICE[one.advice]}{best}")
     if spent.best is not None:
         lines += ["", f"To ±{rule.delta_pct:g} % in the least time: {spending(spent.best)}."]
         if spent.now is not None and spent.now.slices != spent.best.slices:

@@ -11,6 +11,10 @@ from click.testing import CliRunner, Result
 from verdict_tables import PUBLISHED
 
 from kduel.cli import kduel
+from kduel.cli.plan import allocation_lines
+from kduel.core.slices import Components
+from kduel.core.text import fold
+from kduel.judge.verdict.allocation import Allocations, MetricParts
 from kduel.judge.verdict.rule import Rule
 
 PILOT = "contender,trial,benchmark,metric,unit,better,value\n"
@@ -183,6 +187,17 @@ def test_a_pilot_from_a_spreadsheet_is_read(tmp_path: Path) -> None:
     pilot = tmp_path / "pilot.csv"
     pilot.write_bytes(b"\xef\xbb\xbf" + PUBLISHED.read_bytes())
     assert output("plan", pilot) == output("plan", PUBLISHED)
+
+
+def test_plan_keeps_the_rows_of_its_sources_whole() -> None:
+    own = {"contender": "debian:6.12-cloud", "components": Components(blocks_pct=1, boots_pct=2, slices_pct=3)}
+    parts = MetricParts(benchmark="sysbench-cpu-2t", metric="events-per-second", advice="longer-slices", **own)
+    parts.best_slices = 4
+    lines = allocation_lines(Allocations(metrics=[parts]), Rule())
+    for line in lines[-4:]:
+        assert fold(line) == [line]
+    (why,) = (line for line in lines if line.startswith("Where"))
+    assert why.endswith("over a trial's):"), "a sentence is folded whole"
 
 
 def test_plan_recommends_the_blocks_that_are_safe(tmp_path: Path) -> None:
