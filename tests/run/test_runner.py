@@ -149,7 +149,9 @@ def test_a_contender_that_always_panics_is_not_measured(kduel, write_study, tmp_
     assert json.loads(kduel("status", run, "-f", "json").stdout)["state"] == "finished"
     checked = kduel("verify", run)
     assert checked.returncode == 3
-    assert "results.json is missing: the run has ended and was never written up; `kduel report " in checked.stdout
+    assert "results.json is missing: the run has ended and was never written up; `kduel report " in " ".join(
+        checked.stdout.split()
+    )
 
 
 @pytest.mark.slow

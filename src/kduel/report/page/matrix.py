@@ -78,10 +78,10 @@ class MatrixPart(Struct, kw_only=True):
 
 
 def headline(column: str, cells: list[HeatCell]) -> str:
-    """`A against B: faster in 4 of 9 cells, slower in 1, undecided in 4 (exploratory)`: the run's own verdicts have another correction."""
+    """`A against B: faster in 4 of 9 cells, slower in 1, undecided in 4 (exploratory: ...)`: the run's own verdicts have another correction."""
     (first, number), *others = Counter(cell.word for cell in cells).most_common()
     words = [f"{first} in {number} of {plural(len(cells), 'cell')}", *(f"{word} in {n}" for word, n in others)]
-    return f"{column}: {', '.join(words)} (exploratory)"
+    return f"{column}: {', '.join(words)} (exploratory: false discovery rate)"
 
 
 SHOWN = 6
