@@ -17,10 +17,12 @@ from click.testing import CliRunner
 from kduel.cli.verify import command as verify
 from kduel.core.plugins import entry_points_by_group, plugins
 from kduel.core.version import full_version
+from kduel.explain.compare import Explanation, Row
+from kduel.explain.profile import IDLE
 from kduel.judge.evaluate import judge_run
 from kduel.judge.results_check import compare_kept
 from kduel.store.integrity import MOST_NAMED
-from kduel.store.rundir import EXACT, RESULTS
+from kduel.store.rundir import EXACT, EXPLAIN, RESULTS
 
 
 @pytest.fixture
@@ -67,6 +69,17 @@ def test_a_verdict_that_was_replaced_is_named_and_can_be_written_again(kduel, ru
     command = done.stdout.split("`")[1]
     assert kduel(*shlex.split(command)[1:]).returncode == 0
     assert kduel("verify", run).returncode == 3
+
+
+def test_the_finding_of_a_later_explanation_is_no_difference(run: Path):
+    rows = [Row(context=IDLE, function="default_idle", baseline=900, contender=0)]
+    one = Explanation(benchmark="timer", baseline="old", contender="new", operations=10, rows=rows)
+    (run / EXPLAIN).mkdir()
+    (run / EXPLAIN / "timer.json").write_bytes(msgspec.json.encode(one))
+    assert "other-work" in {warning.code for warning in judge_run(run).warnings}
+    assert compare_kept(run) == ([], [])
+    edit(run, lambda document: document["warnings"].append({"code": "crashes", "message": "x"}))
+    assert compare_kept(run)[0], "any other finding is one"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"[" * 100_000, b"\xff"])

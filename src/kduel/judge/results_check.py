@@ -16,7 +16,7 @@ from kduel.core.text import list_few, plural, visible
 from kduel.core.untrusted import read_whole
 from kduel.core.version import commit_of, full_version
 from kduel.judge.evaluate import judge_run
-from kduel.judge.lint.findings import machine_out
+from kduel.judge.lint.findings import machine_out, other_work
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.store.integrity import MOST_NAMED, Integrity, compare_page, derived_plan
 from kduel.store.manifest import run_checksum
@@ -90,7 +90,7 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     if earlier is not None and isinstance(warnings, list):
         # Which machines were out of service is not known of an earlier state.
         out = machine_out.PLUGIN.name
-        kept |= {"warnings": [one for one in warnings if not (isinstance(one, dict) and one.get("code") == out)]}
+        kept |= {"warnings": without_finding(warnings, out)}
     if not (found := difference(kept, present)):
         if earlier is None:
             return [], []
@@ -206,12 +206,20 @@ def difference(kept: Any, present: Any, where: str = "") -> str:
             if found := difference(kept[key], present[key], name):
                 return found
         return ""
+    if isinstance(kept, list) and isinstance(present, list):
+        # `kduel explain` adds this finding to a run that is written up.
+        kept, present = (without_finding(one, other_work.PLUGIN.name) for one in (kept, present))
     if isinstance(kept, list) and isinstance(present, list) and len(kept) == len(present):
         pairs = enumerate(zip(kept, present, strict=True))
         return next(filter(None, (difference(*pair, f"{where}[{number}]") for number, pair in pairs)), "")
     if (type(kept) is type(present) and kept == present) or equal_but_rounding(kept, present):
         return ""
     return f"{visible(where, 2 * LONGEST)} is {json_text(kept)}, but the raw values give {json_text(present)}"
+
+
+def without_finding(found: list[Any], code: str) -> list[Any]:
+    """The entries but for the findings of that name."""
+    return [one for one in found if not (isinstance(one, dict) and one.get("code") == code)]
 
 
 def equal_but_rounding(kept: Any, present: Any) -> bool:
