@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec import structs
 from noisy_commits import SCENES, Simulated, linear
 
 from kduel.core.errors import InputError, NotMeasuredError
@@ -12,6 +13,7 @@ from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
 from kduel.run.bisect.outcome import Reading, difference, interval
 from kduel.run.bisect.posterior import RATIOS, SCALES, VARIANCES, Model
+from kduel.run.bisect.show import MeasurementNotes, as_text
 from kduel.run.bisect.terms import SearchSettings, Unmeasurable
 
 QUICK = SearchSettings(confirm=0, negligible=0.001, most=1500)
@@ -135,6 +137,11 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
     assert found.effect is not None and found.effect.mean == pytest.approx(3.0)
     # Heavy tails and a variance of its own behind the culprit cost measurements where nothing varies.
     assert search.measurement_count < 80
+    about = MeasurementNotes(subject="a command", host="this", reproduce="kduel bisect", subjects={})
+    sure, doubted = (
+        " ".join(as_text(one, about).split()) for one in (found, structs.replace(found, confirmed=False))
+    )
+    assert "did NOT confirm" not in sure and "%), which fresh blocks did NOT confirm: " in doubted
 
 
 def test_a_level_of_zero_has_no_effect_in_per_cent() -> None:

@@ -50,11 +50,15 @@ def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
 def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
     probability = 100 * (outcome.probability or 0)
     many = len(outcome.set)
+    doubt = ", which fresh blocks did NOT confirm" * (outcome.confirmed is False)
     if many == 1:
-        lines = [f"The change came with this commit (probability {format_probability(probability)}):", ""]
+        lines = [
+            *wrap(f"The change came with this commit (probability {format_probability(probability)}){doubt}:"),
+            "",
+        ]
     else:
         lines = wrap(
-            f"The change came with one of these {many} commits (together {format_probability(probability)}); they cannot be "
+            f"The change came with one of these {many} commits (together {format_probability(probability)}){doubt}; they cannot be "
             "distinguished by these measurements:"
         )
         lines.append("")
@@ -68,7 +72,7 @@ def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
     lines += wrap(
         {
             True: "Confirmed: the commits before and after were measured again in fresh blocks.",
-            False: "NOT confirmed: in fresh blocks, the commits before and after did not differ clearly.",
+            False: "In fresh blocks, the commits before and after did not differ clearly.",
             None: "Not measured again in fresh blocks.",
         }[outcome.confirmed]
     )
