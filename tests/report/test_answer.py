@@ -77,8 +77,8 @@ def test_a_change_from_nothing_has_its_unit() -> None:
     results = exact()
     late = results.metrics[0]
     late.unit, late.better, late.verdict = "%", "lower", "slower"
-    late.baseline_mean, late.mean, late.effect, late.effect_pct = 0.0, 6.9, 6.9, None
-    assert "is 6.9 % higher" in answer(results).text
+    late.baseline_mean, late.mean, late.effect, late.effect_pct = 0.0, 6.9149, 6.9149, None
+    assert "is 6.91 % higher" in answer(results).text
 
 
 def test_a_maximum_comes_after_what_many_samples_decide() -> None:

@@ -174,8 +174,10 @@ def change_words(metric: MetricResult, size: str = "") -> str:
 
 
 def change_size(metric: MetricResult) -> str:
-    """`+31.2 %`: the change, of counts in per cent, too, where there is a ratio."""
+    """`+31.2 %`: the change, of counts in per cent, too, where there is a ratio; of a share that was nothing, in points."""
     share = relative_pct(metric) if metric.scale == "exact" else None
+    if share is None and metric.scale == "exact" and metric.unit == "%":
+        share = metric.effect
     return effect(metric) if share is None else percent(share)
 
 
