@@ -56,7 +56,7 @@ def test_a_missing_program_fails_a_test_in_ci_and_skips_it_elsewhere(tmp_path: P
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:labgrid", tmp_path],
         cwd=tmp_path,
-        env=os.environ | {"CI": ci, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/support'}"},
+        env=os.environ | {"CI": ci, "KDUEL_TEST_PART": "", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/support'}"},
         capture_output=True,
         text=True,
         check=False,
