@@ -16,6 +16,7 @@ from kduel.analysis.index_rows import add_run
 from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
+from kduel.core.text import plural
 from kduel.core.toml import shorten
 from kduel.store.rundir import INDEX
 
@@ -270,8 +271,7 @@ def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path,
     found = IndexUpdate(path=shown)
     with open_index(path, write=True, shown=shown) as connection:
         known = dict(connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped"))
-        # A link in `place` may lead to a run elsewhere.
-        names = {storable(os.path.relpath(run.resolve(), place.resolve())): run for run in runs}
+        names = {name_in(place, run): run for run in runs}
         for gone in known.keys() - names.keys():
             forget_run(connection, gone)
             found.removed += 1
@@ -293,6 +293,27 @@ def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path,
         (found.runs,) = connection.execute("SELECT count(*) FROM run").fetchone()
         found.skipped = dict(connection.execute("SELECT path, reason FROM skipped ORDER BY path"))
     return found
+
+
+def name_in(place: Path, run: Path) -> str:
+    """The name of a run in the index of a directory; a link there may lead to a run elsewhere."""
+    return storable(os.path.relpath(run.resolve(), place.resolve()))
+
+
+def tell_age(place: Path, runs: Sequence[Path]) -> str:
+    """What the index of a directory does not have of the `runs` there: empty where it has all. A trial that was made since shows
+    by the time of its directory; raw files are not looked at."""
+    path = index_path(place)
+    with open_index(path) as connection:
+        known = {name for (name,) in connection.execute("SELECT path FROM run UNION ALL SELECT path FROM skipped")}
+    written = path.stat().st_mtime_ns
+    names = {name_in(place, run): run / "trials" for run in runs}
+    grown = [name for name in names.keys() & known if names[name].is_dir() and names[name].stat().st_mtime_ns > written]
+    counts = {"lacks": len(names.keys() - known), "is older than": len(grown), "still has": len(known - names.keys())}
+    told = [f"{verb} {plural(count, 'run')}" for verb, count in counts.items() if count]
+    gone = " that are gone" if len(known - names.keys()) > 1 else " that is gone" if known - names.keys() else ""
+    again = f"`kduel query --update {shlex.quote(str(place))}` brings it up to date"
+    return f"the index {path} {' and '.join(told)}{gone}; {again}" if told else ""
 
 
 def storable(text: str) -> str:

@@ -27,7 +27,7 @@ def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: b
     from kduel.analysis.campaigns.history import runs_below
     from kduel.analysis.index import update
     from kduel.cli.terminal import Terminal
-    from kduel.core.text import visible
+    from kduel.core.text import plural, visible
     from kduel.store.rundir import INDEX
 
     runs = runs_below([place])
@@ -37,6 +37,6 @@ def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: b
         emit_json({"schema": 1, "index": str(found.path), "runs": found.runs, "judged": found.added,
                    "removed": found.removed, "skipped": found.skipped})  # fmt: skip
         return
-    click.echo(f"{found.path}: {found.runs} runs; {found.added} judged now, {found.removed} removed")
+    click.echo(f"{found.path}: {plural(found.runs, 'run')}; {found.added} judged now, {found.removed} removed")
     for name, reason in found.skipped.items():
         click.echo(f"Skipped {visible(name)}: {visible(reason)}", err=True)

@@ -33,12 +33,15 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
     kduel query kduel-runs "SELECT path, seed FROM run WHERE void > 2" -f json
     kduel query kduel-runs --series sysbench-cpu-1t/events-per-second -o s.csv
     """
-    from kduel.analysis.index import index_path, run_query
+    from kduel.analysis.campaigns.history import runs_in
+    from kduel.analysis.index import index_path, run_query, tell_age
     from kduel.analysis.otava import otava
     from kduel.cli.terminal import Terminal
     from kduel.core.errors import InputError
 
     path = index_path(place)
+    if place.is_dir() and (age := tell_age(place, runs_in([place]))):
+        Terminal().warn(age)
     if series is not None:
         if question is not None or form == "json":
             raise InputError("--series is a question of its own, answered as CSV", "Leave out QUESTION and --format.")

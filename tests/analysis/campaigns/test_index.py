@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from made_runs import make_run
 from terminal import watch
 
 from kduel.analysis.campaigns.history import history
@@ -182,6 +183,28 @@ def test_the_command_line(tmp_path: Path) -> None:
 def asked(*words: str) -> Result:
     """What `kduel query` says."""
     return CliRunner().invoke(query_command, list(words))
+
+
+def test_an_index_that_is_older_than_the_runs_says_so(tmp_path: Path) -> None:
+    def asked() -> str:
+        return CliRunner().invoke(query_command, [str(tmp_path), "worse"]).output
+
+    made = run_of(tmp_path, "same", 0)
+    told = CliRunner().invoke(index_command, [str(tmp_path)]).output
+    assert "sqlite: 1 run; 1 judged" in told
+    assert asked() == "No rows.\n"
+    run_of(tmp_path, "slow", 5)
+    assert f"lacks 1 run; `kduel query --update {tmp_path}` brings it" in " ".join(asked().split())
+    shutil.rmtree(made)
+    assert "lacks 1 run and still has 1 run that is gone;" in " ".join(asked().split())
+    CliRunner().invoke(index_command, [str(tmp_path)])
+    assert "index" not in asked()
+    timed = make_run(tmp_path / "timed", blocks=2)
+    CliRunner().invoke(index_command, [str(tmp_path)])
+    assert "index" not in asked()
+    later = (tmp_path / INDEX).stat().st_mtime + 1
+    os.utime(timed / "trials", (later, later))
+    assert "is older than 1 run;" in " ".join(asked().split())
 
 
 def test_a_series_has_no_date_but_that_of_the_measurement(tmp_path: Path) -> None:

@@ -69,9 +69,19 @@ class MetricHistory(Struct, kw_only=True):
 
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
-    """The directories of runs in or below the places; a merged run counts, its parts do not. Raises InputError where
-    there is none. A run that several paths lead to, by symbolic links, is found once, by the shortest of them."""
+    """What `runs_in` finds. Raises InputError where there is none."""
     places = list(places)
+    if not (runs := runs_in(places)):
+        raise InputError(
+            f"there is no run below {', '.join(map(str, places))}",
+            "Name directories made by `kduel run` or `kduel import`.",
+        )
+    return runs
+
+
+def runs_in(places: Iterable[Path]) -> list[Path]:
+    """The directories of runs in or below the places; a merged run counts, its parts do not. Raises InputError for what is no
+    directory. A run that several paths lead to, by symbolic links, is found once, by the shortest of them."""
     found: dict[Path, Path] = {}
     for place in places:
         if not place.is_dir():
@@ -81,13 +91,7 @@ def runs_below(places: Iterable[Path]) -> list[Path]:
             for name in MARKS:
                 for path in sorted(place.glob(f"{stars}{name}")):
                     found.setdefault(path.parent.resolve(), path.parent)
-    runs = [path for real, path in found.items() if not is_part(real)]
-    if not runs:
-        raise InputError(
-            f"there is no run below {', '.join(map(str, places))}",
-            "Name directories made by `kduel run` or `kduel import`.",
-        )
-    return runs
+    return [path for real, path in found.items() if not is_part(real)]
 
 
 def is_part(path: Path) -> bool:
