@@ -38,6 +38,17 @@ def test_a_plugin_that_does_not_load_is_named(kduel, environment, tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
+def test_a_machine_whose_check_is_never_called_is_named(kduel, tmp_path: Path):
+    code = (tmp_path / "site/outside.py").read_text()
+    head, own, rest = code.partition("    def prepare(")
+    (tmp_path / "site/outside.py").write_text(
+        f"{head}    def check_commands(self, settings, commands): ...\n\n{own}{rest}"
+    )
+    done = kduel("list", "machines")
+    assert done.returncode == 3
+    assert "Process.check_commands is never called: it is check_needs" in " ".join(done.stderr.split())
+
+
 def test_an_object_that_is_no_plug_in_is_named(kduel, tmp_path: Path):
     info = tmp_path / "site/odd-1.0.dist-info"
     info.mkdir()

@@ -331,7 +331,9 @@ def test_a_lockup_at_a_patched_instruction_is_the_emulators(tmp_path, version, v
     timings = {"kernel": 0.1, "ready": 1.0, "off": 60.0}
     done = Run(results=tmp_path / "results", ended="deadline", exit_status=-9, stderr="", timings=timings)
     trial = Trial(id="t", arm=Arm(Contender(kernel=SPEC), kernel), script="", deadline=60, into=tmp_path)
-    assert machine.judge(trial, done).void == void
+    outcome = machine.judge(trial, done)
+    assert outcome.void == void
+    assert outcome.facts.get("excused") == (None if void == "soft-lockup" else "soft-lockup")
 
 
 @pytest.mark.guest

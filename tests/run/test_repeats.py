@@ -201,6 +201,24 @@ def test_a_fault_of_the_emulator_is_made_again_three_times(tmp_path: Path):
     assert kept.record.void and (why, kept.record.void.code) == ("", "oops")
 
 
+def test_a_second_lockup_of_a_contender_is_its_kernels(tmp_path: Path):
+    def locked_up(trial: str, contender: str) -> EndedTrial:
+        one = ended("emulator-fault")
+        void = Void("emulator-fault", "QEMU did it. It is no fault of the kernel. The console: soft lockup")
+        changes = {"id": trial, "contender": contender, "void": void, "facts": {"excused": "soft-lockup"}}
+        return structs.replace(one, record=structs.replace(one.record, **changes))
+
+    repeats = Repeats(RunDir(tmp_path), None, planned=10)
+    for trial, contender in (("1", "old"), ("2", "new")):
+        assert repeats.judge_boot([locked_up(trial, contender)])[1] == "emulator-fault"
+        repeats.count(locked_up(trial, contender).record, "emulator-fault")
+    [kept], why = repeats.judge_boot([locked_up("7", "new")])
+    assert kept.record.void and (why, kept.record.void.code) == ("", "soft-lockup")
+    assert "A second boot of this contender" in kept.record.void.message
+    assert "no fault of the kernel" not in kept.record.void.message
+    assert repeats.judge_boot([ended("emulator-fault")])[1] == "emulator-fault", "an oops in patched code is none"
+
+
 def test_by_default_a_fifth_of_the_plan_is_made_again_for_the_hosts_sake(tmp_path: Path):
     repeats = Repeats(RunDir(tmp_path), Disturbance(max_wait_pct=25.0), planned=10)
     for number in range(2):

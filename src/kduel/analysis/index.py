@@ -308,7 +308,9 @@ def tell_age(place: Path, runs: Sequence[Path]) -> str:
         known = {name for (name,) in connection.execute("SELECT path FROM run UNION ALL SELECT path FROM skipped")}
     written = path.stat().st_mtime_ns
     names = {name_in(place, run): run / "trials" for run in runs}
-    grown = [name for name in names.keys() & known if names[name].is_dir() and names[name].stat().st_mtime_ns > written]
+    grown = [
+        name for name in names.keys() & known if names[name].is_dir() and names[name].stat().st_mtime_ns > written
+    ]
     counts = {"lacks": len(names.keys() - known), "is older than": len(grown), "still has": len(known - names.keys())}
     told = [f"{verb} {plural(count, 'run')}" for verb, count in counts.items() if count]
     gone = " that are gone" if len(known - names.keys()) > 1 else " that is gone" if known - names.keys() else ""

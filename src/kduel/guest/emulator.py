@@ -8,6 +8,8 @@ from kduel.guest.signs import OOPS
 
 MENDED = (8, 1)
 """The first version that locks pages before it translates them ("accel/tcg: Always lock pages before translation")."""
+NO_FAULT = " It is no fault of the kernel."
+"""The end of each explanation."""
 _INT3 = re.compile(r"\bint3: 0000 \[#1\]")
 _IN_INT3 = re.compile(r"\b(?:exc|do)_int3\+0x")
 
@@ -43,7 +45,7 @@ def impossible_flags(console: Sequence[str], qemu: str) -> str:
             if "RSP: " in line and (found & _IMPOSSIBLE or not found & _ALWAYS):
                 return (
                     f"QEMU {qemu.split(' ')[0]} had the flags {flags[1]} in 64-bit code, which no CPU can have: the emulator "
-                    "lost the state of its CPU. It is no fault of the kernel."
+                    f"lost the state of its CPU.{NO_FAULT}"
                 )
             break
     return ""
@@ -70,5 +72,5 @@ def explain_patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> s
         return ""
     return (
         f"QEMU {qemu.split()[0]} with {cpus} emulated CPUs ran an instruction that the kernel was just patching, a fault that "
-        "QEMU 8.1 fixes. It is no fault of the kernel."
+        f"QEMU 8.1 fixes.{NO_FAULT}"
     )

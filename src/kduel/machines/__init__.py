@@ -197,6 +197,8 @@ class MachineKind(ABC, Generic[S]):
         super().__init_subclass__(**keywords)
         if found := argument_of(cls, MachineKind):
             cls.Settings = found
+        if "check_commands" in vars(cls):
+            raise TypeError(f"{cls.__name__}.check_commands is never called: it is check_needs(settings, needs) now")
 
     @abstractmethod
     def prepare(self, settings: S, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:

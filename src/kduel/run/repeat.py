@@ -17,6 +17,7 @@ from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
 from kduel.core.this_host import text_of
 from kduel.core.void_codes import never_began
+from kduel.guest.emulator import NO_FAULT
 from kduel.guest.hosttotals import HostSnapshot, cpu_times, taken_by_others
 from kduel.store.documents import Disturbance, TrialRecord
 from kduel.store.rundir import RunDir
@@ -24,12 +25,13 @@ from kduel.study.plan import PlannedTrial
 
 EMULATOR_REPEATS = 3
 """A fault of the emulator strikes one boot in six at worst: four in a row are the kernel's own."""
+LOCKUP_REPEATS = 1
+"""Of a lockup that looks like that fault, over all boots of a contender: its kernel may have a livelock of its own."""
 SHARE_OF_PLAN = 0.2
 """Under a machine's default so many of the planned trials are made again at most: a host that is never quiet must not
 make a run endless."""
-STARVED = frozenset(
-    {"wrong-clock", "no-results", "deadline", "hang", "qemu-hung", "soft-lockup", "peer-late", "peer-hung"}
-)
+LOCKUP = "soft-lockup"
+STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "qemu-hung", LOCKUP, "peer-late", "peer-hung"})
 """Void codes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
 MOST_DISTURBED = 6
 """Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
@@ -62,6 +64,8 @@ class Repeats:
     def __init__(self, run: RunDir, rule: Disturbance | None, planned: int) -> None:
         self.run, self.rule, self.planned = run, rule, planned
         self.made: Counter[tuple[str, str]] = Counter()
+        self.locked_up: Counter[str] = Counter()
+        """By contender: lockups that were taken for the emulator's."""
         self.seconds = 0.0
         """Seconds that these boots took together."""
         for _, record in run.put_asides():
@@ -70,6 +74,7 @@ class Repeats:
     def count(self, record: TrialRecord, code: str) -> None:
         """A trial was put aside for that reason."""
         self.made[record.id, code] += 1
+        self.locked_up[record.contender] += is_lockup(record)
         self.seconds += record.seconds
 
     def times_made(self, boot: Boot) -> int:
@@ -83,7 +88,10 @@ class Repeats:
     def judge_boot(self, ended: Sequence[EndedTrial]) -> tuple[list[EndedTrial], str]:
         """The trials of a boot as they are to be kept, and the code for which the boot is to be made again instead."""
         if any(map(is_emulators, ended)):
-            if self.times_repeated(ended, EMULATOR_FAULT) < EMULATOR_REPEATS:
+            locked_up = any(
+                is_lockup(one.record) and self.locked_up[one.record.contender] >= LOCKUP_REPEATS for one in ended
+            )
+            if not locked_up and self.times_repeated(ended, EMULATOR_FAULT) < EMULATOR_REPEATS:
                 return list(ended), EMULATOR_FAULT
             return [blame_kernel(one) if is_emulators(one) else one for one in ended], ""
         if any(one.record.void and one.record.void.code not in STARVED for one in ended):
@@ -145,10 +153,18 @@ def is_emulators(ended: EndedTrial) -> bool:
     return ended.record.void is not None and ended.record.void.code == EMULATOR_FAULT
 
 
+def is_lockup(record: TrialRecord) -> bool:
+    """True if a lockup was taken for the emulator's fault."""
+    return record.facts.get("excused") == LOCKUP
+
+
 def blame_kernel(ended: EndedTrial) -> EndedTrial:
-    """Record a fault that recurs boot after boot as the kernel's oops: it is not chance."""
-    why = f"{EMULATOR_REPEATS + 1} boots in a row ended this way, which the emulator's fault seldom causes. "
-    return make_void(ended, Void("oops", why + (ended.record.void.message if ended.record.void else "")))
+    """Record a fault that recurs as the kernel's oops or lockup: it is not chance."""
+    lockup = is_lockup(ended.record)
+    how_often = "A second boot of this contender" if lockup else f"{EMULATOR_REPEATS + 1} boots in a row"
+    told = ended.record.void.message.replace(NO_FAULT, "") if ended.record.void else ""
+    why = f"{how_often} ended this way, which the emulator's fault seldom causes. {told}"
+    return make_void(ended, Void(LOCKUP if lockup else "oops", why))
 
 
 def make_void(ended: EndedTrial, void: Void) -> EndedTrial:

@@ -123,6 +123,7 @@ class GuestMachine(Machine):
             )  # fmt: skip
             void, message = found.void, found.message
             if void in ("oops", "soft-lockup") and (fault := self.fault_of_emulator(trial.arm, console)):
+                facts["excused"] = void
                 void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not arrive completely: {error}."
