@@ -150,6 +150,19 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
 
 
+def test_nothing_is_called_settled_beside_a_heavy_finding() -> None:
+    results = simulated()
+    results.machine.timing_warning = ""
+    for metric in results.metrics:
+        metric.warnings = [FindingResult(code=code, message="seen") for code in ("drift", HARNESS)]
+    assert answer(results).step == f"{CLOSED}.", "what is light, or no fault of the run, changes nothing"
+    results.metrics[0].warnings.append(FindingResult(code="repeated-values", message="seen"))
+    assert answer(results).step == "Nothing is left to decide, but finding [1] may upset it: Values repeat."
+    results.metrics[0].warnings.pop()
+    results.warnings.append(FindingResult(code="confounds", message="seen"))
+    assert "may upset it: The contenders differ in more than the study declares." in answer(results).step
+
+
 def test_what_conditions_leave_open_is_not_called_decided() -> None:
     results = exact()
     results.study.fixed = 1

@@ -301,7 +301,7 @@ def name_in(place: Path, run: Path) -> str:
 
 
 def tell_age(place: Path, runs: Sequence[Path]) -> str:
-    """What the index of a directory does not have of the `runs` there: empty where it has all. A trial that was made since shows
+    """Sentence on `runs` of a directory that its index does not have; empty where it has all. A trial that was made since shows
     by the time of its directory; raw files are not looked at."""
     path = index_path(place)
     with open_index(path) as connection:

@@ -164,6 +164,12 @@ def test_warnings_about_an_old_trees_own_tools_are_no_errors(make: Make, tmp_pat
     configure(read_recipe("source:x,config=tinyconfig")[1], old)
     old.run("bzImage")
     assert (make.build / "vmlinux").exists()
+    # As a bisection with a .config of its own builds: no target is named.
+    (make.build / "vmlinux").unlink()
+    replace(old, target=None).run("bzImage")
+    assert (make.build / "vmlinux").exists()
+    with pytest.raises(Unbuildable, match="warning"):
+        replace(old, target=None, environment={**old.environment, "HOSTCFLAGS": "-O1"}).run("bzImage")
 
 
 def test_a_board_that_the_tree_does_not_have_is_told_with_makes_words(make: Make) -> None:

@@ -69,7 +69,7 @@ class MetricHistory(Struct, kw_only=True):
 
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
-    """What `runs_in` finds. Raises InputError where there is none."""
+    """The runs that `runs_in` finds. Raises InputError where there is none."""
     places = list(places)
     if not (runs := runs_in(places)):
         raise InputError(

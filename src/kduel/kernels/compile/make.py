@@ -77,7 +77,8 @@ class Make(Struct, frozen=True, kw_only=True):
             cross = self.target.cross
             # Also where it is empty: vendors write their own cross compiler into a tree's Makefile.
             command += [f"ARCH={self.target.arch}", f"CROSS_COMPILE={cross}"]
-            command += HOST_TOOLS
+        # A user's own, where the environment is theirs, stay.
+        command += [word for word in HOST_TOOLS if word.partition("=")[0] not in self.environment]
         if self.ccache:
             command += [f"CC=ccache {cross}gcc", "HOSTCC=ccache gcc"]
         return [*command, *words]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.format import effect, interval_text, percent, plain_number, relative_pct
-from kduel.core.metric_results import BYTES, COUNTS, MetricResult
+from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
@@ -21,7 +21,7 @@ from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
-from kduel.report.content.notes import key
+from kduel.report.content.notes import key, number_notes
 from kduel.report.content.undecided import by_reason
 
 MOST_PAIRS = 3
@@ -33,6 +33,8 @@ LONGEST_NAME = 30
 """Of a code name beside its words."""
 FEWEST_PLANNED = 5
 """Blocks that `kduel plan` takes."""
+HEAVY = 86
+"""Weight of a finding with which a verdict is not the last word."""
 RATES = ("/s", "ops", "Hz")
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
@@ -239,5 +241,10 @@ def why_nothing_follows(results: Results) -> str:
         return "For verdicts in place of hints, name primary metrics in the study and measure again."
     if any(m.depends for m in results.gating):
         return "No further trial decides what depends on conditions."
+    for note in number_notes(results).notes:
+        if note.entries[0].weight >= HEAVY and note.code != HARNESS:
+            return (
+                f"Nothing is left to decide, but finding [{note.number}] may upset it: {note.cause or note.message}."
+            )
     real = "; the times of real hardware take a real machine" if results.machine.timing_warning else ""
     return f"Nothing is left to decide: no further trial is needed{real}."
