@@ -4,11 +4,11 @@ continued all the time; and with its monitor polled without pause.
 
     python perf/exact_identity.py [--short] [--suite SUITE] [--cpus N] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
 
-Runs the suite exact, exact-sharing (the lines that two CPUs share), exact-applications (requests) or exact-scheduling; with --short some of its
-operations, in the last two under one condition. With --cpus the suite exact-scheduling has so
-many CPUs, workers and busy tasks. Prints a line per boot with a hash over all files that the guest left
-(values, environment, console up to the script's end), and a table at the end. All boots of a kernel must have one hash. Takes
-about an hour on 2 CPUs.
+Runs the suite exact, exact-lines (the lines that a call touches), exact-sharing (the lines that two CPUs share),
+exact-applications (requests) or exact-scheduling; with --short some of its operations, in all but the first under one
+condition or two. With --cpus the suite exact-scheduling has so many CPUs, workers and busy tasks. Prints a line per boot with
+a hash over all files that the guest left (values, environment, console up to the script's end), and a table at the end. All
+boots of a kernel must have one hash. Takes about an hour on 2 CPUs.
 
 With --keep the lines are added to DIR/boots.tsv and the table is of all that are there, so that many boots can be made in parts: no
 boot begins after --minutes, and the same command makes those that are missing. The files of the first boot with each hash stay in
@@ -52,6 +52,7 @@ from kduel.study.load import Study, assemble
 BOOTS = "alone=2,otherwise=2,together=4,busy=2,stopped=2,polled=2"
 SHORT = {
     "exact": ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer"),
+    "exact-lines": tuple(f"{name}-lines" for name in ("null-call", "pipe", "tcp", "fork-exec", "fault-file", "dup")),
     "exact-sharing": (
         "null-call-processes", "create-delete-processes", "tcp-connect-processes", "fork-exit-processes", "pipe-threads",
         "clone-threads", "mmap-threads", "fault-anonymous-threads", "rename-processes-directory",
