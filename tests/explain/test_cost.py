@@ -64,6 +64,11 @@ end
         ("retq", {BRANCHES, ACCESSES}),
         ("lock incl (%rdi)", {LOCKED, ACCESSES}),
         ("xchgl %eax, (%rdi)", {LOCKED, ACCESSES}),
+        # What a kernel makes of a lock prefix where there is one CPU, as QEMU prints it.
+        ("cmpxchgq %rdx, %ds:(%rdi)", {LOCKED, ACCESSES}),
+        ("incl %ds:0x80(%rdi)", {LOCKED, ACCESSES}),
+        ("leaq %ds:(%rax), %rax", set()),
+        ("jmpq *%ds:(%rax)", {BRANCHES, INDIRECT, ACCESSES}),
         ("xchgl %eax, %eax", set()),
         ("rep stosq %rax, %es:(%rdi)", {ACCESSES}),
         ("wrmsr", {SERIALISING}),

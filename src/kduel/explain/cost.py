@@ -63,9 +63,12 @@ def instruction_classes(text: str) -> Iterator[str]:
     locked = text.startswith("lock ")
     plain = text.removeprefix("lock ")
     memory = "(" in plain or re.search(r"%[c-gs]s:", plain) is not None or _STACK.match(plain) or _STRING.match(plain)
+    branch = _BRANCH.match(plain)
     if memory and not _NO_ACCESS.match(plain):
         yield ACCESSES
-    if _BRANCH.match(plain):
+        # With one CPU a kernel makes a `ds` of each lock prefix, which nothing else has.
+        locked = locked or ("%ds:" in plain and not branch)
+    if branch:
         yield BRANCHES
     if _INDIRECT.match(plain):
         yield INDIRECT
