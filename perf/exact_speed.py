@@ -3,7 +3,8 @@
     python perf/exact_speed.py commands [--only WHAT]... [--out FILE.json] [BASELINE CONTENDER]
     python perf/exact_speed.py parts [KERNEL]
 
-`commands` runs the suites exact-quick and exact, and `explain`, each with one worker and with two: *cold*, where the cache
+`commands` runs the suites exact-quick, exact and exact-lines, and `explain` without and with --lines, each with one worker and
+with two: *cold*, where the cache
 has the kernels and programs but no counts or proofs, and *warm*, again with the same cache. It prints a Markdown table with
 seconds of elapsed time, CPU seconds, and the host's load; with --out it keeps the rows and continues from them.
 
@@ -68,8 +69,8 @@ def cold_cache(into: Path) -> Path:
 
 def command_of(what: str, workers: int, kernels: list[str], place: Path) -> list[str]:
     """The command line: a suite with so many workers, or `explain`, which has as many as there are CPUs."""
-    if what == "explain":
-        words = ["explain", *kernels, "--benchmark", OPERATION]
+    if what.startswith("explain"):
+        words = [*what.split(), *kernels, "--benchmark", OPERATION]
     else:
         run = tempfile.mkdtemp(dir=place)
         words = ["run", *kernels, "--suite", what, "--machine", f"icount:workers={workers}", "--out", f"{run}/run"]
@@ -81,7 +82,7 @@ def commands(kernels: list[str], only: list[str], out: Path | None) -> None:
     rows: dict[str, tuple[float, float, float]] = {}
     if out and out.is_file():
         rows = json.loads(out.read_text())
-    for what in ("exact-quick", "exact", "explain"):
+    for what in ("exact-quick", "exact", "exact-lines", "explain", "explain --lines"):
         for workers in (1, 2):
             if only and f"{what} {workers}" not in only:
                 continue
@@ -91,7 +92,7 @@ def commands(kernels: list[str], only: list[str], out: Path | None) -> None:
                 cpus = sorted(os.sched_getaffinity(0))[:workers]
                 for state in ("cold", "warm"):
                     words = command_of(what, workers, kernels, place)
-                    if what == "explain":
+                    if what.startswith("explain"):
                         words = ["taskset", "-c", ",".join(map(str, cpus)), *words]
                     wall, cpu = timed(
                         lambda: subprocess.run(words, env=env, check=True, stdout=subprocess.DEVNULL)  # noqa: B023
