@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from examples import exact, simulated, single, three, undecided
 from msgspec.structs import replace
 from pages import contradicting, with_exact
@@ -47,18 +48,49 @@ def test_gains_come_first_then_losses_each_from_the_largest_then_the_rest() -> N
     ]
 
 
-def test_better_is_right_where_more_is_better_for_some_and_less_for_others() -> None:
+@pytest.mark.parametrize("sides", [("higher", "lower"), ("lower",)])
+def test_better_is_right_whether_more_or_less_is_better(sides: tuple[str, ...]) -> None:
+    """It was left where less was better in every row: readers who went from page to page took a loss for a gain."""
     results = simulated()
+    results.metrics[:] = [metric for metric in results.metrics if metric.better in sides and metric.role == "primary"]
     drawn = picture(results)
     assert (drawn.left, drawn.right) == ("worse", "better") and "Better is right" in drawn.told
-    for row in drawn.groups[0].rows:
-        assert row.tone not in ("better", "worse") or (place(row.drawn) > 50) == (row.tone == "better")
-    lower = [metric for metric in results.metrics if metric.better == "lower" and metric.role == "primary"]
-    results.metrics[:] = lower
-    drawn = picture(results)
-    assert (drawn.left, drawn.right) == ("better", "worse") and "Better is right" not in drawn.told
-    for row in drawn.groups[0].rows:
-        assert (place(row.drawn) < 50) == (row.tone == "better") == row.change.startswith("−")
+    shown = [row for row in drawn.groups[0].rows if row.tone in ("better", "worse")]
+    assert shown
+    for row in shown:
+        assert (place(row.drawn) > 50) == (row.tone == "better") and not row.sign
+
+
+def test_metrics_without_a_better_side_stand_apart_from_those_with_one() -> None:
+    results = simulated()
+    lower = next(metric for metric in results.metrics if metric.better == "lower")
+    lower.better, lower.verdict, lower.effect_pct, lower.ci_low_pct, lower.ci_high_pct = (
+        "none",
+        "lower",
+        -9.0,
+        -10.0,
+        -8.0,
+    )
+    sided, neutral = picture(results).groups
+    assert neutral.heading == "Neither way is better, right is more" and sided.heading == ""
+    (row,) = neutral.rows
+    assert place(row.drawn) < 50, "less is left where neither is better"
+    assert all("neutral" not in row.tone for row in sided.rows)
+
+
+def test_an_interval_within_the_band_that_is_undecided_is_explained() -> None:
+    results = simulated()
+    results.study.delta = 1.0
+    assert "within the band, too" not in picture(results).told
+    for metric in results.metrics:
+        metric.verdict, metric.n, metric.ci_low_pct, metric.effect_pct, metric.ci_high_pct = (
+            "undecided",
+            6,
+            -0.4,
+            0.1,
+            0.5,
+        )
+    assert "undecided (within the band, too: that counts from 10 values of each on)" in picture(results).told
 
 
 def test_an_arrowhead_of_what_goes_on_is_on_its_own_side() -> None:
@@ -69,6 +101,12 @@ def test_an_arrowhead_of_what_goes_on_is_on_its_own_side() -> None:
     lower.ci_high_pct = 90.0
     (row,) = [row for row in picture(results).groups[0].rows if "beyond" in row.drawn]
     assert "◂" in row.drawn and "▸" not in row.drawn, "90 % more time is worse, which is left"
+
+
+def test_machines_that_contradict_each_other_are_drawn_without_a_verdict(tmp_path: Path) -> None:
+    """A reader took the question mark beside an interval far from the band for a fault."""
+    assert "no verdict of its own" not in picture(simulated()).told
+    assert "each machine's interval, which has no verdict of its own" in picture(contradicting(tmp_path)).told
 
 
 def test_neither_end_is_better_where_no_metric_has_a_side() -> None:
@@ -82,6 +120,7 @@ def test_parts_and_contenders_share_one_axis_and_few_rows(tmp_path: Path) -> Non
     drawn = picture(with_exact(tmp_path))
     assert [group.heading for group in drawn.groups] == [
         "Counted exactly: patched against parent",
+        "Neither way is better, right is more",
         "Timed: debian-6.12 against debian-6.1",
     ]
     assert "±0.1 or 1 %" in drawn.told

@@ -109,7 +109,13 @@ def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen(
 
     def around(change: float) -> MetricResult:
         return replace(
-            made, verdict="faster", effect_pct=change, ci_low_pct=change - 1, ci_high_pct=change + 1, conditions=[]
+            made,
+            better="none",
+            verdict="lower",
+            effect_pct=change,
+            ci_low_pct=change - 1,
+            ci_high_pct=change + 1,
+            conditions=[],
         )
 
     small = intervals([around(3.0), around(-40.0)], 1.0, "axis")
@@ -122,6 +128,9 @@ def test_an_axis_with_a_large_change_is_logarithmic_so_that_small_ones_are_seen(
     assert share(900) < 1 and share(3) - share(0) > 0.005
     drawn = large.axis()
     assert all(f">{text}<" in drawn for text in ("0", "+100", "−50", "+400", "−80"))
+    sided = intervals([replace(around(900.0), better="higher")], 1.0, "axis")
+    assert sided is not None and ">×5<" in sided.axis() and sided.head.endswith("◂ worse, better ▸")
+    assert large.head == large.unit, "no words of a side where no metric has one"
     assert "◂" not in large.row(around(-80.0), "worse") and "▸" not in large.row(around(900.0), "better")
     # However far an axis goes, its labels have room, and there are some.
     for farthest in range(110, 9900, 97):

@@ -10,6 +10,7 @@ from kduel.core.metric_results import FindingResult
 from kduel.judge.verdict.headline import headline_of
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report import report_format
+from kduel.report.content.answer import next_step
 from kduel.report.content.closing import closing
 from kduel.report.content.digest import digest
 from kduel.report.content.undecided import by_reason
@@ -94,7 +95,7 @@ def test_the_screen_counts_every_undecided_metric() -> None:
 
     assert "→ 2 metrics undecided, 1 of them as the data contradict" in told()
     results.metrics[1].contradicted = True
-    assert "→ 2 metrics undecided: the data contradict" in told()
+    assert "→ 2 metrics undecided, as the data contradict" in told()
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,20 @@ def test_up_to_twice_the_blocks_are_a_way_to_a_verdict(more: int, said: str) -> 
         metric.blocks_more = more
     (why,) = by_reason(results.metrics, results)
     assert why.startswith(said)
+
+
+def test_an_interval_within_delta_of_too_few_blocks_is_not_open_for_its_spread() -> None:
+    """A row whose whole interval lay in the picture's band was called too short at its spread."""
+    results = interrupted(6, blocks=6)
+    within, wide = results.metrics
+    assert results.study.delta == 1
+    within.effect_pct, within.ci_low_pct, within.ci_high_pct, within.blocks_more = -0.2, -0.9, 0.7, 4
+    wide.effect_pct, wide.ci_low_pct, wide.ci_high_pct, wide.blocks_more = 0.2, -0.9, 1.1, 4
+    short, spread = by_reason(results.metrics, results)
+    assert short == "the interval lies within ±1 %, which counts from 10 values of each contender on: measure more"
+    assert spread == "the run is too short at this spread: measure more"
+    within.role, wide.role = "primary", "primary"
+    step, _ = next_step(results, "RUN")
+    assert step.startswith("Undecided, 1 of them as the interval lies"), "the other one is undecided for its spread"
+    within.n = 10
+    assert "counts from" not in "".join(by_reason([within], results))

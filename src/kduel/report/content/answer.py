@@ -22,7 +22,7 @@ from kduel.report.content.digest import largest_first
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key, number_notes
-from kduel.report.content.undecided import by_reason
+from kduel.report.content.undecided import foremost_reason
 
 MOST_PAIRS = 3
 """Contenders that are answered one by one."""
@@ -211,7 +211,7 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
     which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"
-    sentence = f"{which}, as {next(iter(by_reason(undecided, results)))}."
+    sentence = which + foremost_reason(undecided, results)
     if all(m.torn for m in undecided):
         return "More blocks cannot settle that: judge each machine by itself.", ""
     if all(m.torn or m.contradicted for m in undecided):

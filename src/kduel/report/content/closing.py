@@ -15,7 +15,7 @@ from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.tails import bound_lines
 from kduel.report.content.textgrid import Line
-from kduel.report.content.undecided import by_reason
+from kduel.report.content.undecided import foremost_reason
 
 EXACT_MEANS = (
     "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
@@ -106,9 +106,7 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     gating = results.gating
     undecided = [m for m in gating if m.open]
     if undecided:
-        why, those = next(iter(by_reason(undecided, results).items()))
-        which = f", {len(those)} of them as" if len(those) < len(undecided) else ":"
-        sentences.append((f"{plural(len(undecided), 'metric')} undecided{which} {why}.", ""))
+        sentences.append((f"{plural(len(undecided), 'metric')} undecided{foremost_reason(undecided, results)}", ""))
     sentences += reversed(commands_of_parts(results, run))
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)

@@ -1,10 +1,14 @@
 """Reasons why a metric is undecided, which the reader can act on."""
 
+import math
+
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
-from kduel.judge.verdict.rule import gating_rule
+from kduel.judge.verdict.classify import WITHIN, supports
+from kduel.judge.verdict.comparison import margin
+from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 
@@ -25,7 +29,7 @@ def advice(metric: MetricResult) -> str:
     return parts.advice if parts is not None and parts.slices > 1 else ""
 
 
-def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = "") -> str:
+def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "") -> str:
     """Clause on why it is undecided and what would help. `waits`: clause on the analysis that is still to come."""
     if metric.beyond and (metric.withheld or not metric.n):
         return beyond_histogram.PLUGIN.undecided
@@ -40,8 +44,8 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
         return "each contender was measured once: measure more"
     if metric.withheld:
         return missing_by_arm.PLUGIN.undecided
-    if metric.n < fewest:
-        return f"only {metric.n} values of each contender can be compared, and a verdict takes {fewest}: measure more"
+    if metric.n < rule.fewest:
+        return f"only {metric.n} values of each contender can be compared, and a verdict takes {rule.fewest}: measure more"
     if metric.contradicted:
         return "the data contradict the verdict of an earlier look, which more blocks cannot settle: start a new run"
     if (found := metric.machines) is not None and found.scope == "class":
@@ -50,6 +54,9 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
         return (
             "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
         )
+    if metric.n < rule.equivalent_from and lies_within(metric, rule):
+        counts = f"which counts from {rule.equivalent_from} values of each contender on"
+        return f"the interval lies within ±{rule.delta_pct:g} %, {counts}: measure more"
     codes = {warning.code for warning in metric.warnings}
     for finding in catalogue().values():
         if finding.undecided and finding.name in codes:
@@ -60,6 +67,14 @@ def reason(metric: MetricResult, delta: float | None, fewest: int, waits: str = 
     return f"the spread is too large{target}: {REMEDIES[advice(metric)]}, stop other work on the host, or accept a larger delta"
 
 
+def lies_within(metric: MetricResult, rule: Rule) -> bool:
+    """True if a ratio's whole interval is too small to matter."""
+    low, high = metric.ci_low_pct, metric.ci_high_pct
+    if metric.scale != "ratio" or low is None or high is None or low <= -100:
+        return False
+    return bool(supports(WITHIN, math.log1p(low / 100), math.log1p(high / 100), margin("ratio", rule)))
+
+
 def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[MetricResult]]:
     """The undecided metrics of a run by their reason, the most frequent reason first."""
     found: dict[str, list[MetricResult]] = {}
@@ -67,7 +82,13 @@ def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[M
     unfinished = find_unfinished(results)
     for metric in metrics:
         primary = metric.role == "primary"
-        fewest = (rule if primary else rule.for_exploring()).fewest
+        judged = rule if primary else rule.for_exploring()
         waits = unfinished.waits if primary and unfinished and may_continue(results) else ""
-        found.setdefault(reason(metric, results.study.delta, fewest, waits), []).append(metric)
+        found.setdefault(reason(metric, results.study.delta, judged, waits), []).append(metric)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def foremost_reason(undecided: list[MetricResult], results: Results) -> str:
+    """`, as ...`: the most frequent reason, with its number where others have another."""
+    why, those = next(iter(by_reason(undecided, results).items()))
+    return f", {len(those)} of them as {why}." if len(those) < len(undecided) else f", as {why}."

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 from kduel.core.format import plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
+from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.report.content.answer import change_size, operation_words
 from kduel.report.content.digest import ContenderSummary, Digest, largest_first, largest_of, sign_of
 from kduel.report.content.overview import TOO_EARLY, too_early
+from kduel.report.content.undecided import lies_within
 from kduel.report.plots.effects import tone
 from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
 
@@ -19,6 +21,9 @@ MOST_ROWS = 12
 """Of the whole picture; each of several comparisons has FEWEST_ROWS at least."""
 FEWEST_ROWS = 4
 MOST_COMPARISONS = 4
+DIRECTIONS = "▲▼↑↓"
+NEUTRAL = "Neither way is better, right is more"
+"""Heading of metrics without a better side beside those with one."""
 ORDER = ("better", "worse", "neutral", "same", "undecided")
 
 
@@ -29,6 +34,7 @@ class PictureRow(Struct, frozen=True):
     code: str
     tone: str
     sign: str
+    """Empty where a side is shown."""
     change: str
     drawn: Markup
 
@@ -65,28 +71,27 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
     most = max(FEWEST_ROWS, MOST_ROWS // len(found))
     kept = [(how, one, delta, foremost_rows(drawn, most), len(drawn)) for how, one, delta, drawn in found]
     everything = [metric for *_, drawn, _ in kept for metric in drawn]
-    sides = {metric.better for metric in everything} - {"none"}
-    common = intervals(everything, max(delta for *_, delta, _, _ in kept), "", better_right=len(sides) > 1)
+    common = intervals(everything, max(delta for *_, delta, _, _ in kept), "")
     assert common is not None
     groups: list[PictureGroup] = []
     backgrounds = Markup()
     for how, one, delta, drawn, count in kept:
         axis = replace(common, delta=delta, name=f"picture{len(groups)}")
         backgrounds += axis.background()
-        groups.append(
-            PictureGroup(
-                heading=heading(how, one) if len(kept) > 1 else "",
-                rows=[picture_row(metric, axis) for metric in drawn],
-                more=f"{count - len(drawn)} more in the table" if count > len(drawn) else "",
-            )
-        )
-    ends = ("better", "worse") if sides == {"lower"} else ("worse", "better")
+        title = heading(how, one) if len(kept) > 1 else ""
+        for sided in (True, False):
+            if rows := [picture_row(m, axis) for m in drawn if (m.better != "none") is sided]:
+                heads = (title, "" if sided or not common.better_right else NEUTRAL)
+                groups.append(PictureGroup(heading=". ".join(filter(None, heads)), rows=rows, more=""))
+                title = ""
+        if count > len(drawn):
+            groups[-1] = replace(groups[-1], more=f"{count - len(drawn)} more in the table")
     return Picture(
         groups=groups,
         axis=cell(backgrounds + common.labels()),
-        left=ends[0] if sides else "",
-        right=ends[1] if sides else "",
-        told=caption(everything, common, {delta for *_, delta, _, _ in kept}),
+        left="worse" if common.better_right else "",
+        right="better" if common.better_right else "",
+        told=caption(everything, common, {delta for *_, delta, _, _ in kept}, gating_rule(results)),
     )
 
 
@@ -97,14 +102,18 @@ def heading(how: str, comparison: ContenderSummary) -> str:
     return f"{how}: {names}" if how else names
 
 
-def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float]) -> str:
+def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float], rule: Rule) -> str:
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
     ways = "Better is right, whether more or less of a metric is better. " if axis.better_right else ""
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
     marks = "A count has a mark for each condition. " if any(metric.scale == "exact" for metric in metrics) else ""
+    apart = "Where machines contradict each other: each machine's interval, which has no verdict of its own. "
+    torn = apart if any(metric.torn for metric in metrics) else ""
+    few = any(m.status == "undecided" and m.n < rule.equivalent_from and lies_within(m, rule) for m in metrics)
+    within = f" (within the band, too: that counts from {rule.equivalent_from} values of each on)" if few else ""
     return (
-        f"Change, {axis.unit}. {ways}{lines}{marks}In the shaded band, ±{bands} %, a difference does not matter; grey and "
-        "hollow: undecided; an arrow at an end: the interval goes on."
+        f"Change, {axis.unit}. {ways}{lines}{torn}{marks}In the shaded band, ±{bands} %, a difference does not matter; grey and "
+        f"hollow: undecided{within}; an arrow at an end: the interval goes on."
     )
 
 
@@ -144,10 +153,15 @@ def picture_tone(metric: MetricResult) -> str:
 
 
 def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
-    """One row. The size of a change whose interval is too wide is no information."""
+    """One row. The size of a change whose interval is too wide is no information; the side of a change is where it lies."""
     words, code = operation_words(metric)
-    kind = picture_tone(metric)
+    kind, sign = picture_tone(metric), sign_of(metric)
     size = change_size(metric) if not too_early(metric) else TOO_EARLY
     return PictureRow(
-        words=words, code=code, tone=kind, sign=sign_of(metric), change=size, drawn=axis.row(metric, kind)
+        words=words,
+        code=code,
+        tone=kind,
+        sign="" if sign in DIRECTIONS else sign,
+        change=size,
+        drawn=axis.row(metric, kind),
     )

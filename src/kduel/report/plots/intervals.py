@@ -51,12 +51,17 @@ class Intervals(Struct, frozen=True):
     name: str
     """What the page calls the background of its rows."""
     better_right: bool = False
-    """Whether changes are turned round where less is better, so that better is right for every metric."""
+    """Whether a metric has a better side. Better is right: changes are turned round where less is better."""
 
     @property
     def unit(self) -> str:
         """Unit of the axis for the head of its column."""
         return "%, logarithmic" if isinstance(self.scale, Ratios) else "%"
+
+    @property
+    def head(self) -> str:
+        """Head of the axis's column: the unit and what its ends are."""
+        return f"{self.unit}: ◂ worse, better ▸" if self.better_right else self.unit
 
     def row(self, metric: MetricResult, tone: str) -> Markup:
         """One effect with its interval in its tone, or a dot for each condition; empty where there is none in per cent."""
@@ -123,14 +128,13 @@ def cell(drawn: Markup, tone: str = "") -> Markup:
     return Markup('<svg class="{}" aria-hidden="true">{}</svg>').format(f"interval {tone}".rstrip(), drawn)
 
 
-def intervals(
-    metrics: Sequence[MetricResult], delta: float, name: str, *, better_right: bool = False
-) -> Intervals | None:
+def intervals(metrics: Sequence[MetricResult], delta: float, name: str) -> Intervals | None:
     """The axis of the metrics, called `name` in its page, or None where none has an interval in per cent."""
     spans = [(span[0], span[2], metric.decided) for metric in metrics if (span := drawn_span(metric)) is not None]
     if not spans:
         return None
-    return Intervals(scale=change_scale(spans, delta), delta=delta, name=name, better_right=better_right)
+    sided = any(metric.better != "none" for metric in metrics)
+    return Intervals(scale=change_scale(spans, delta), delta=delta, name=name, better_right=sided)
 
 
 def drawn_span(metric: MetricResult) -> tuple[float, float, float] | None:
