@@ -20,7 +20,7 @@ from kduel.core.text import plural
 from kduel.core.toml import shorten
 from kduel.store.rundir import INDEX
 
-VERSION = 10
+VERSION = 11
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""
@@ -29,7 +29,7 @@ CREATE TABLE run (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, name TEXT NOT NULL, title TEXT NOT NULL,
     machine TEXT NOT NULL, started TEXT, imported INTEGER NOT NULL, seed INTEGER, kduel TEXT, delta_pct REAL NOT NULL,
     alpha REAL NOT NULL, blocks INTEGER NOT NULL, trials INTEGER NOT NULL, void INTEGER NOT NULL,
-    merged INTEGER NOT NULL, measured TEXT
+    merged INTEGER NOT NULL, measured TEXT, limits TEXT NOT NULL
 ) STRICT;
 CREATE TABLE contender (
     run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, position INTEGER NOT NULL, name TEXT NOT NULL,

@@ -9,6 +9,7 @@ import msgspec
 from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.results import Results, first_date, stated_date
 from kduel.core.validation import in_utc
+from kduel.judge.verdict.unfinished import limits_of
 
 
 def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Results) -> None:
@@ -21,12 +22,12 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
     }
     cursor = connection.execute(
         "INSERT INTO run (path, stamp, name, title, machine, started, imported, seed, kduel, delta_pct, alpha, blocks, "
-        "trials, void, merged, measured) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "trials, void, merged, measured, limits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             name, stamp, study.name, study.title, machine_label(results), started, study.imported, study.seed, study.kduel,
             study.delta, study.alpha, len(results.blocks), len(results.trials),
             sum(trial.status == "void" for trial in results.trials), bool(study.parts),
-            max(filter(None, measured.values()), default=None),
+            max(filter(None, measured.values()), default=None), "; ".join(limits_of(results)),
         ),
     )  # fmt: skip
     run = cursor.lastrowid

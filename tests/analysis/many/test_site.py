@@ -201,9 +201,35 @@ def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_p
     text = unescape(index.read_text())
     assert 'title="2026-01-02 day1: 1 slower"' in text and 'href="../runs/day4/report/index.html"' in text
     assert "new against old, measured last on 2026-01-06: 1 undecided." in text
+    assert "3 of up to 20 blocks, not finished.</span>" in text
     assert '<p class="next">Each sign below leads to the report of its run' in text
-    assert "A change of level takes 6 runs of one contender on one machine; the most are 5." in text
+    assert "A change of level takes 6 runs of one contender on one machine; here are 5 at most." in text
     assert not re.search(r">0</td>", text), "what is not there is no zero"
+
+
+def test_the_answer_says_that_times_are_emulated_and_what_its_exact_part_found(tmp_path: Path) -> None:
+    """The site said faster where the run's own answer said slower as well, and emulated."""
+    place = tmp_path / "runs"
+    emulated = MachineRecord(kind="qemu", timing_warning="The machine is emulated.", facts={"accelerator": "tcg"})
+    exact = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg"})
+    make_run(place / "day1", -5, machine=emulated)
+    make_run(place / "day1/exact", 7, blocks=1, most=1, sd_pct=0, machine=exact)
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    text = unescape((tmp_path / "site/index.html").read_text())
+    answer = text.partition("<h2>")[0]
+    assert "counted exactly, job/time slower +7.00 %" in answer and "job/time faster −" in answer
+    assert "95 % confidence; emulated: not the times of real hardware." in answer
+    assert strips(tmp_path / "site/index.html") == {"new": "◆"}, "a run has one sign"
+
+
+def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    for day, change in enumerate((0, 0, 5, 5, 5), 1):
+        make_run(place / f"day{day}", change, seed=day, day=day, blocks=10, most=10)
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    text = unescape((tmp_path / "site/index.html").read_text())
+    assert "; worse in each of the last 3 runs, since 2026-01-04." in text
+    assert '<p class="next">What is different since then: <code>kduel diff day2 day3</code></p>' in text
 
 
 def test_sixty_runs_have_a_strip_that_ends_with_the_latest(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from kduel.core.text import plural
 from kduel.core.void_codes import find_unmeasurable
 from kduel.judge.verdict.rule import planned_rule
 
+EMULATED = "emulated: not the times of real hardware"
+
 
 class PlanProgress(Struct, frozen=True):
     """The part of its plan that an unfinished run has."""
@@ -60,6 +62,13 @@ def find_unfinished(results: Results) -> PlanProgress | None:
             return None
     look = next(look for look in rule.looks() if look >= complete)
     return PlanProgress(complete=complete, planned=rule.max_blocks, fixed=study.fixed is not None, look=look)
+
+
+def limits_of(results: Results) -> list[str]:
+    """Clauses on what the verdicts of a run are not: of real hardware, of the whole plan."""
+    emulated = results.machine.timing_warning and any(metric.scale != "exact" for metric in results.metrics)
+    unfinished = find_unfinished(results)
+    return [*([EMULATED] if emulated else []), *([f"{unfinished.blocks}, not finished"] if unfinished else [])]
 
 
 def may_continue(results: Results) -> bool:

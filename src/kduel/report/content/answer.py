@@ -15,7 +15,7 @@ from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import COUNTING, compared_pairs, disagreement, headline_of, shows_difference, side
-from kduel.judge.verdict.unfinished import find_unfinished, may_continue
+from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
 from kduel.report.content.counted import commands_of_parts, explain_command
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first
@@ -196,7 +196,7 @@ def certainty(results: Results) -> str:
         return hints if evidence(results).varies else "exact, in virtual time" if results.machine.resolution else ""
     together = " for all of them together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
-    return f"{sure}; emulated: not the times of real hardware" if results.machine.timing_warning else sure
+    return f"{sure}; {EMULATED}" if results.machine.timing_warning else sure
 
 
 def next_step(results: Results, run: str) -> tuple[str, str]:

@@ -54,13 +54,13 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
         return (
             "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
         )
-    if metric.n < rule.equivalent_from and lies_within(metric, rule):
-        counts = f"which counts from {rule.equivalent_from} values of each contender on"
-        return f"the interval lies within ±{rule.delta_pct:g} %, {counts}: measure more"
     codes = {warning.code for warning in metric.warnings}
     for finding in catalogue().values():
         if finding.undecided and finding.name in codes:
             return finding.undecided
+    if metric.n < rule.equivalent_from and lies_within(metric, rule):
+        counts = f"which counts from {rule.equivalent_from} values of each contender on"
+        return f"the interval lies within ±{rule.delta_pct:g} %, {counts}: measure more"
     if metric.blocks_more and metric.blocks_more <= WORTH_ADDING * metric.n:
         return "the run is too short at this spread: measure more"
     target = "" if delta is None else f" for ±{delta:g} %"

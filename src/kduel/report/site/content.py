@@ -1,6 +1,7 @@
 """The pages of the site: all runs, each pair of contenders, each benchmark over time, the matrix, the machines."""
 
 import itertools
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
 from kduel.report.site.parts import NONE, Cell, Mark, Page, Section, Table, chart, file_name, number
+from kduel.store.rundir import EXACT
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
@@ -25,7 +27,7 @@ TONES = {
 }  # fmt: skip
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
-       run.trials, run.void, run.merged
+       run.trials, run.void, run.merged, run.alpha, run.limits
 FROM run ORDER BY run.measured DESC, run.started DESC, run.path
 """
 PAIR = """
@@ -34,6 +36,8 @@ SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark
        ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
 NOT_JUDGED = "not judged"
+PART = f"/{EXACT}"
+"""End of the path of what a run counted exactly."""
 MOST_MARKS = 60
 """Runs of a strip, the latest."""
 MOST_ANSWERED = 3
@@ -99,7 +103,7 @@ def overview(
     reports: dict[str, str],
 ) -> Page:
     """All runs, with the ways to all other pages."""
-    of_run = by_run(itertools.chain(*verdicts.values()))
+    of_run = by_run(itertools.chain(*verdicts.values()), whole=False)
     pairs_head: Row = [
         "contender",
         "against",
@@ -111,7 +115,7 @@ def overview(
         [
             Cell(contender, file_name("pair", baseline, contender)),
             baseline,
-            number(len({row["path"] for row in rows}), 0),
+            number(len(by_run(rows)), 0),
             Cell("", strip=strip(rows, reports)),
             latest_words(rows),
         ]
@@ -140,12 +144,23 @@ def overview(
     ]
     if skipped := [[row["path"], row["reason"]] for row in rows_of(index, "skipped")]:
         sections.append(Section(heading="Not readable", table=table(["directory", "reason"], skipped)))
-    answers = [
-        f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}: {latest_words(rows)}."
-        for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED)
-    ]
-    step = LINKED if reports else "For the runs' own pages: kduel report RUN --format html, then kduel site again."
-    return Page(name="index.html", title=plural(len(runs), "run"), sections=sections, answer=answers, step=step)
+    known = {row["path"]: row for row in runs}
+    answers = []
+    step, command = (LINKED, "") if reports else ("For the runs' own pages:", "kduel report RUN --format html")
+    for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
+        said, between = trend(rows)
+        when = f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}"
+        answers.append((f"{when}: {latest_words(rows)}{said}.", certainty(rows, known)))
+        if between and not command.startswith("kduel diff"):
+            step, command = "What is different since then:", f"kduel diff {shlex.join(between)}"
+    return Page(
+        name="index.html",
+        title=plural(len(runs), "run"),
+        sections=sections,
+        answer=answers,
+        step=step,
+        command=command,
+    )
 
 
 LINKED = "Each sign below leads to the report of its run, where that was written as a page."
@@ -156,31 +171,58 @@ def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ..
     """A mark for each run of a pair, the oldest first. `rows` are its verdicts, the newest first."""
     marks = []
     for path, mine in by_run(rows).items():
-        tones = {TONES.get(row["verdict"], "neutral") for row in mine if row["verdict"] != NOT_JUDGED}
-        sign, tone = next(
-            (sign, tone)
-            for sign, tone, holds in (
-                ("◆", "neutral", {"better", "worse"} <= tones),
-                ("▲", "better", "better" in tones),
-                ("▼", "worse", "worse" in tones),
-                ("≠", "neutral", "neutral" in tones),
-                ("?", "undecided", "undecided" in tones),
-                ("≈", "same", "same" in tones),
-                ("–", "undecided", True),
-            )
-            if holds
-        )
+        sign, tone = sign_and_tone(mine)
         about = f"{mine[0]['measured'][:10]} {path}: {counted_words(mine)}"
         marks.append(Mark(sign=sign, tone=tone, about=about, link=reports.get(path, "")))
     return tuple(reversed(marks[:MOST_MARKS]))
 
 
-def by_run(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Verdicts by the run's path, runs in the order of their first row."""
+def sign_and_tone(rows: list[dict[str, Any]]) -> tuple[str, str]:
+    """What the verdicts of a run come to."""
+    tones = {TONES.get(row["verdict"], "neutral") for row in rows if row["verdict"] != NOT_JUDGED}
+    return next(
+        (sign, tone)
+        for sign, tone, holds in (
+            ("◆", "neutral", {"better", "worse"} <= tones),
+            ("▲", "better", "better" in tones),
+            ("▼", "worse", "worse" in tones),
+            ("≠", "neutral", "neutral" in tones),
+            ("?", "undecided", "undecided" in tones),
+            ("≈", "same", "same" in tones),
+            ("–", "undecided", True),
+        )
+        if holds
+    )
+
+
+def by_run(rows: Iterable[dict[str, Any]], *, whole: bool = True) -> dict[str, list[dict[str, Any]]]:
+    """Verdicts by the run's path, runs in the order of their first row; exact counts with the run that they are a part of, if `whole`."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["path"], []).append(row)
+        found.setdefault(row["path"].removesuffix(PART) if whole else row["path"], []).append(row)
     return found
+
+
+def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
+    """`; worse in each of the last 17 runs, since 2026-04-02`: clause on the side of the latest runs of a pair, and the runs before and
+    after it began, empty where all are so."""
+    runs = list(by_run(rows).items())
+    (_, tone), *_ = signs = [sign_and_tone(mine) for _, mine in runs]
+    count = next((place for place, one in enumerate(signs) if one != signs[0]), len(runs))
+    if count < 2 or tone not in ("better", "worse"):
+        return "", []
+    since = runs[count - 1][1][0]["measured"][:10]
+    between = [runs[count][0], runs[count - 1][0]] if count < len(runs) else []
+    return f"; {tone} in each of the last {count} runs, since {since}", between
+
+
+def certainty(rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
+    """Clause on how sure the latest verdicts of a pair are, and on what they are not."""
+    latest = next(iter(by_run(rows).values()))
+    records = [runs[path] for path in dict.fromkeys(row["path"] for row in latest)]
+    ranged = [runs[row["path"]] for row in latest if row["ci_low_pct"] != row["ci_high_pct"]]
+    sure = f"{100 * (1 - ranged[0]['alpha']):g} % confidence" if ranged else ""
+    return "; ".join(dict.fromkeys(filter(None, [sure, *(record["limits"] for record in records)])))
 
 
 def counted_words(rows: list[dict[str, Any]]) -> str:
@@ -190,8 +232,17 @@ def counted_words(rows: list[dict[str, Any]]) -> str:
 
 
 def latest_words(rows: list[dict[str, Any]]) -> str:
-    """The largest loss and gain of the latest run of a pair; what was counted where nothing differs."""
-    latest = [row for row in rows if row["path"] == rows[0]["path"]]
+    """The largest loss and gain of the latest run of a pair, of its exact part first; what was counted where nothing differs."""
+    latest = by_run(next(iter(by_run(rows).values())), whole=False)
+    words = [
+        ("counted exactly, " if path.endswith(PART) and len(latest) > 1 else "") + part_words(mine)
+        for path, mine in sorted(latest.items(), reverse=True)
+    ]
+    return "; ".join(words)
+
+
+def part_words(latest: list[dict[str, Any]]) -> str:
+    """The same of one part of a run."""
     found = []
     for kind in ("worse", "better", "neutral"):
         mine = [
@@ -211,7 +262,9 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
     lines = {name: lines_of(name, history) for name in benchmarks}
     longest = max((len(line.points) for line in itertools.chain(*lines.values())), default=0)
     if longest < 2 * FEWEST:
-        said = f"A change of level takes {2 * FEWEST} runs of one contender on one machine; the most are {longest}."
+        said = (
+            f"A change of level takes {2 * FEWEST} runs of one contender on one machine; here are {longest} at most."
+        )
     else:
         said = f"Of series whose level never changes, {100 * history.alpha:g} % are called changed: false alarms."
     rows: list[Row] = [

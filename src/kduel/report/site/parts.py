@@ -68,10 +68,11 @@ class Page(Struct, kw_only=True):
     name: str
     title: str
     sections: list[Section]
-    answer: list[str] = field(default_factory=list)
-    """What a visitor wants to know first."""
+    answer: list[tuple[str, str]] = field(default_factory=list)
+    """What a visitor wants to know first: a claim, and a clause on how sure it is."""
     step: str = ""
     """What to do next."""
+    command: str = ""
 
 
 WIDTH, HEIGHT = 640, 150
