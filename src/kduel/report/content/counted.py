@@ -27,6 +27,8 @@ OUTSIDE_PCT = 5.0
 MOST_CALLS = 0.9
 """Where fewer calls than this share lie about one value, the values are shown."""
 BOOT = BOOT_PLUGIN.name
+PART = f"/{EXACT}"
+"""What follows a run's directory in that of its exact part."""
 LARGEST = "Where the largest difference of an operation comes from:"
 OF_BOOT = "Where the difference comes from (in minutes, with 2 GB of memory):"
 LONG = 10_000_000
@@ -273,6 +275,6 @@ def explain_command(results: Results, run: str, metric: MetricResult) -> str:
 
 def commands_of_parts(results: Results, run: str) -> list[tuple[str, str]]:
     """`next_command` of each part of a run that is of counts and has one."""
-    places = [(part, run if part is results else f"{run}/{EXACT}") for part in results.parts]
+    places = [(part, run if part is results else run + PART) for part in results.parts]
     found = [next_command(part, place) for part, place in places if is_counted(part)]
     return [step for step in found if step[1]]

@@ -14,8 +14,8 @@ from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
+from kduel.report.content.counted import PART
 from kduel.report.site.parts import NONE, Cell, Mark, Page, Section, Table, chart, file_name, number
-from kduel.store.rundir import EXACT
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
@@ -36,8 +36,6 @@ SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark
        ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
 NOT_JUDGED = "not judged"
-PART = f"/{EXACT}"
-"""End of the path of what a run counted exactly."""
 MOST_MARKS = 60
 """Runs of a strip, the latest."""
 MOST_ANSWERED = 3
