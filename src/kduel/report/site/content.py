@@ -176,7 +176,7 @@ def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ..
 
 
 def sign_and_tone(rows: list[dict[str, Any]]) -> tuple[str, str]:
-    """What the verdicts of a run come to."""
+    """Sign and tone of the verdicts of a run together."""
     tones = {TONES.get(row["verdict"], "neutral") for row in rows if row["verdict"] != NOT_JUDGED}
     return next(
         (sign, tone)
@@ -240,7 +240,7 @@ def latest_words(rows: list[dict[str, Any]]) -> str:
 
 
 def part_words(latest: list[dict[str, Any]]) -> str:
-    """The same of one part of a run."""
+    """Largest loss and gain of one part of a run."""
     found = []
     for kind in ("worse", "better", "neutral"):
         mine = [
