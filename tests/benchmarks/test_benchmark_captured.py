@@ -51,7 +51,7 @@ def test_values_are_exactly_those_printed(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.expected is None], ids=repr)
 def test_output_that_has_no_answer_is_refused_with_the_reason(case: Case) -> None:
-    assert case.error
+    assert case.error, "its JSON file needs `expected` or `error`, written by hand"
     with pytest.raises(ParseError) as told:
         case.benchmark.parse(case.raw, case.parameters)
     assert case.error in str(told.value)
