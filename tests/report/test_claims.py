@@ -27,6 +27,7 @@ from claims import (
 from kduel.core.format import effect
 from kduel.core.results import Results
 from kduel.judge.factors.headline import matters
+from kduel.report.content.digest import NAMED
 
 Runs = Callable[[str], Results]
 
@@ -44,6 +45,9 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
     return run_of
 
+
+THINGS = r"(?:metric|block|trial|boot|contender|machine|finding|sample|value|measurement|level|factor|run)"
+OTHERS = r"(?:primary |more |further |other |undecided )*"
 
 DATA = ("json", "csv")
 """What programs read: a verdict there has its role and its status beside it."""
@@ -85,6 +89,24 @@ def test_where_nothing_may_be_claimed_nothing_is(run_of: Runs, kind: str, why: s
     for name, text in outputs(told_again(results), tmp_path).items():
         found = [piece.claim for piece in pieces(text) if names.search(piece.claim)] if name not in DATA else []
         assert not found, f"{why}, and yet {name}: {found[:3]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", range(1, 3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_thing_is_told_in_the_singular(run_of: Runs, kind: str, more: int, tmp_path: Path) -> None:
+    results = run_of(kind)
+    found = [metric for metric in judged(results) if metric.role == "primary" and not metric.warnings]
+    for metric in found:
+        metric.verdict, metric.below_delta, metric.effect_pct = "slower", False, 5.0
+    del results.metrics[NAMED + more :]
+    for metric in judged(results):
+        metric.n = more if metric.verdict == "undecided" else metric.n
+    # `1 metrics` and `2 metric` of any thing that is counted.
+    wrong = re.compile(rf"(?<![\d.,:/+−=-])(?<!of )\b(?:1 {OTHERS}{THINGS}s|[2-9] {OTHERS}{THINGS})\b(?![\w/-])")
+    for name, text in outputs(told_again(results), tmp_path).items():
+        said = [piece.text for piece in pieces(text) if name not in DATA and wrong.search(piece.text)]
+        assert not said, f"{name}: {said[:3]}"
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from kduel.core.results import PartResult
 from kduel.core.text import ascii_only, visible
 from kduel.judge.verdict.headline import headline
 from kduel.report import report_format
-from kduel.report.content.digest import digest, foremost
+from kduel.report.content.digest import NAMED, conclusions, digest, foremost
 from kduel.report.content.methods import methods
 from kduel.report.text import render_text
 
@@ -142,6 +142,16 @@ def test_the_few_that_are_named_are_of_both_sides() -> None:
     assert [m.verdict for m in foremost([*many, *better, *worse[:1]])] == [*["faster"] * 5, "slower"]
     assert [m.verdict for m in foremost([*many, *better[:1]])] == ["faster", *["higher"] * 5]
     assert len(foremost(better)) == 6
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(1, "1 more metric differs; the table has it."), (2, "2 more metrics differ; the table has them.")],
+)
+def test_those_that_are_not_named_are_counted(count: int, said: str) -> None:
+    results = simulated()
+    different = [metric("slower", -10.0 - n) for n in range(NAMED + count)]
+    assert said in conclusions(different, digest(results).notes, 1.0)
 
 
 def test_what_is_undecided_is_never_called_equal() -> None:

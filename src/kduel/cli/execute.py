@@ -278,4 +278,4 @@ def describe_plan(study: Study) -> str:
         return plural(study.blocks.fixed, "block")
     if study.blocks.max == 1:
         return "1 block"
-    return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
+    return f"up to {plural(study.blocks.max, 'block')}, fewer when it is decided sooner"

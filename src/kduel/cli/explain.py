@@ -24,7 +24,7 @@ from kduel.cli.options import (
 )
 from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.core.errors import InputError, unknown_name
-from kduel.core.text import printable
+from kduel.core.text import plural, printable
 
 WAITS = 3
 """Slowest wake-ups of each kernel that are shown."""
@@ -334,7 +334,7 @@ def explain_timed_run(path: Path, options: ExplainOptions) -> None:
         path, options.benchmark, options.metric, options.contender, blocks=options.blocks, frequency=options.frequency
     )
     progress.info(
-        f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {options.blocks} blocks of profiled trials, "
+        f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {plural(options.blocks, 'block')} of profiled trials, "
         f"in {what.folder}"
     )
     show = partial(show_trials, progress)

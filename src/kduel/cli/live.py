@@ -130,7 +130,7 @@ class LiveRun:
                 f"{boot_phase(boot.staged)}{waits} · {seconds:.0f}{usual} s"
             )
         if len(boots) > BOOTS_SHOWN:
-            out.append(f"     and {len(boots) - BOOTS_SHOWN} more boots")
+            out.append(f"     and {plural(len(boots) - BOOTS_SHOWN, 'more boot')}")
         return out or ["now: between two boots"]
 
     def host_line(self, host: HostLoad) -> str:

@@ -93,7 +93,13 @@ def standing_line(progress: TrialDone, arms: int) -> str:
     for one in known[:METRICS_AT_MOST]:
         whose = f" of {visible(one.contender, 60)}" if several else ""
         more = need(one)
-        rest = one.word if one.verdict != "undecided" else f"{more} more blocks" if more else "undecided"
+        rest = (
+            one.word
+            if one.verdict != "undecided"
+            else f"{more} more block{'s' * (more != '~1')}"
+            if more
+            else "undecided"
+        )
         parts.append(f"{key(one)}{whose} {interval_words(one)} ({rest})")
     if others := known[METRICS_AT_MOST:]:
         decided = sum(one.verdict != "undecided" for one in others)

@@ -13,7 +13,7 @@ from kduel.cli.options import NamedPath, alpha_option, delta_option, format_opti
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.format import duration
-from kduel.core.text import fold, printable
+from kduel.core.text import fold, plural, printable
 
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
@@ -274,9 +274,10 @@ def division_lines(division: list[Division]) -> list[str]:
             f"by {part.within_boots_pct:.2f} % from iteration to iteration"
         )
         if part.best_iterations is not None:
-            line += f"; {part.best_iterations} iteration(s) a boot serve best"
+            best = plural(part.best_iterations, "iteration")
+            line += f"; {best} a boot serve{'s' * (part.best_iterations == 1)} best"
             if part.blocks is not None:
-                line += f", with {part.blocks:,} blocks, {time_of(part.seconds)}"
+                line += f", with {plural(part.blocks, 'block')}, {time_of(part.seconds)}"
         lines.append(line + ".")
     if division[0].best_iterations is None:
         lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is printed.")
@@ -321,6 +322,5 @@ def allocation_lines(spent: Allocations, rule: Rule) -> list[str]:
 
 def spending(one: Allocation) -> str:
     """`4 slices of each step, 12 blocks, 9 min`."""
-    from kduel.core.text import plural
 
     return f"{plural(one.slices, 'slice')} of each step that is cut, {plural(one.blocks, 'block')}, {time_of(one.seconds)}"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field, structs
 
+from kduel.core.text import plural
 from kduel.explain.profile import CONTEXTS, Profile
 from kduel.explain.renamed import MovedCall, find_moved, find_renamed, translate
 
@@ -216,7 +217,7 @@ def fold_small_branches(found: Explanation, share: float = 0.0005, rows: int = 4
             kept.append(
                 Row(
                     context=context,
-                    function=f"({len(rest)} other functions)",
+                    function=f"({plural(len(rest), 'other function')})",
                     baseline=sum(row.baseline for row in rest),
                     contender=sum(row.contender for row in rest),
                 )

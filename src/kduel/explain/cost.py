@@ -12,7 +12,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from kduel.core.errors import NotMeasuredError
-from kduel.core.text import PLAIN_WIDTH
+from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.compare import Explanation
 from kduel.explain.layout import Figures, Line, lay_out
 from kduel.explain.profile import USER_FUNCTION, Dump
@@ -123,7 +123,7 @@ def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int 
     `width` columns where the figures leave room."""
     lines: list[Line] = [
         f"{found.benchmark}: counts per operation, {found.contender} against {found.baseline}",
-        f"(exact, over {found.operations:,} operations; counts, not time: no processor's caches or speed are in them)",
+        f"(exact, over {plural(found.operations, 'operation')}; counts, not time: no processor's caches or speed are in them)",
         *filter(None, [found.first_of_several()]),
         "",
     ]
@@ -139,6 +139,8 @@ def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int 
             lines += [
                 counts_line(row.function, row.baseline, row.contender, found.operations, name=True) for row in shown
             ]
-            if len(shown) < len(changed):
-                lines.append(Figures(("", "", ""), f"({len(changed) - len(shown)} other functions that differ)"))
+            if rest := len(changed) - len(shown):
+                lines.append(
+                    Figures(("", "", ""), f"({plural(rest, 'other function')} that differ{'s' * (rest == 1)})")
+                )
     return "\n".join([*lay_out(lines, width), ""])

@@ -74,7 +74,7 @@ def counted_over(found: Explanation) -> str:
     """Description of what was counted, beside the heading."""
     if found.boot:
         return "from the kernel's entry to the first instruction of init"
-    return f"the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the median call"
+    return f"the mean over {plural(found.operations, 'operation')}, rare and long ones included; a verdict is about the median call"
 
 
 def work_of(found: Explanation, context: str) -> str:

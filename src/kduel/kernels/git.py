@@ -8,6 +8,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.supervised_process import run_text
+from kduel.core.text import plural
 from kduel.kernels.compile.from_source import FromSource
 from kduel.kernels.compile.source import SourceTree, count_files, read_version, unpack_tree, untar, version_in
 
@@ -33,7 +34,7 @@ class Git(FromSource):
                 try:
                     with (
                         feed,
-                        progress.task(f"unpacking commit {commit[:12]} ({files:,} files)", files) as task,
+                        progress.task(f"unpacking commit {commit[:12]} ({plural(files, 'file')})", files) as task,
                         count_files(into, task),
                     ):
                         untar(None, into, feed)

@@ -28,7 +28,9 @@ def return_level(boots: Sequence[Distribution], share: float, level: float) -> R
     """The level that `share` of all samples exceed, with its interval at 1 - `level`; or the reason why there is none, a sentence."""
     none = partial(ReturnLevelResult, share=share)
     if len(boots) < FEWEST_BOOTS:
-        return none(reason=f"a model of the tail takes {FEWEST_BOOTS} boots; there are {len(boots)}")
+        return none(
+            reason=f"a model of the tail takes {FEWEST_BOOTS} boots; there {'is' if len(boots) == 1 else 'are'} {len(boots)}"
+        )
     if any(boot.beyond for boot in boots):
         return none(reason="samples lie beyond the histogram, so that the tail is not known")
     total = sum(boot.samples for boot in boots)

@@ -108,7 +108,7 @@ def bound_result(boots: Sequence[Distribution], bound: Bound, level: float) -> B
         samples=int(samples.sum()), verdict="undecided", level=level,
     )  # fmt: skip
     if len(boots) < FEWEST_BOOTS:
-        found.reason = f"it takes {FEWEST_BOOTS} boots, and there are {len(boots)}"
+        found.reason = f"it takes {FEWEST_BOOTS} boots, and there {'is' if len(boots) == 1 else 'are'} {len(boots)}"
         return found
     (mean,), _, (high,) = share_interval((most / samples)[:, None], samples, level)
     _, (low,), _ = share_interval((least / samples)[:, None], samples, level)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
+from kduel.core.text import plural
 from kduel.judge.verdict.comparison import ROUNDING, Comparison, log_ratios
 from kduel.judge.verdict.sample_size import FEWEST_FOR_SPREAD
 from kduel.judge.verdict.spending import Floats
@@ -181,7 +182,7 @@ def resample_noise(c: Comparison) -> Noise:
     count = min(before.size, after.size)
     if count < FEWEST_FOR_SPREAD:
         raise InputError(
-            f"{name}: {count} values of each contender are too few to resample noise from",
+            f"{name}: {plural(count, 'value')} of each contender are too few to resample noise from",
             f"A pilot needs {FEWEST_FOR_SPREAD} at least.",
         )
     if (before <= 0).any() or (after <= 0).any():

@@ -159,7 +159,7 @@ def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
     sentences = []
     if result.n < rule.fewest:
         sentences.append(
-            f"Too early: {result.n} values of each contender can be compared, and a verdict takes {rule.fewest} at least."
+            f"Too early: {plural(result.n, 'value')} of each contender can be compared, and a verdict takes {rule.fewest} at least."
         )
     elif result.confounded:
         sentences.append(
@@ -167,7 +167,9 @@ def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
             f"cannot be distinguished from an effect of the kernel; {effect_in_words(result)}."
         )
     elif result.scale == "exact":
-        sentences.append(f"Undecided: neither contender varied in {result.n} blocks, {effect_in_words(result)}.")
+        sentences.append(
+            f"Undecided: neither contender varied in {plural(result.n, 'block')}, {effect_in_words(result)}."
+        )
         if is_of_time(result.unit) and not result.effect:
             sentences.append("The resolution of the clock may hide a difference.")
     else:

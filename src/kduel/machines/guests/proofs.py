@@ -10,6 +10,7 @@ from msgspec import structs
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.temporary import as_temporary_error, temporary_directory
+from kduel.core.text import plural
 from kduel.guest import boots
 from kduel.guest.repetition import Fingerprint, find_odd_one, fingerprint, first_difference, trial_contents
 from kduel.machines import Outcome, Trial
@@ -41,7 +42,9 @@ class Proofs:
                 outcome = self.boot_once(trial)
                 earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
                 if outcome.void or fingerprint(trial_contents(trial.into)) == earlier:
-                    return add_proof(outcome, f"the same {len(earlier)} files as in an earlier boot, bit for bit")
+                    return add_proof(
+                        outcome, f"the same {plural(len(earlier), 'file')} as in an earlier boot, bit for bit"
+                    )
                 shutil.rmtree(known.parent, ignore_errors=True)
                 second = self.boot_once(twins[1])
             else:
@@ -57,7 +60,7 @@ class Proofs:
             left = [trial_contents(twin.into) for twin in twins[:2]]
             if left[0] == left[1]:
                 self.keep(fingerprint(left[0]))
-                return add_proof(outcome, f"a second boot gave the same {len(left[0])} files, bit for bit")
+                return add_proof(outcome, f"a second boot gave the same {plural(len(left[0]), 'file')}, bit for bit")
             return self.decide(twins, left, outcome)
 
     def decide(self, twins: Sequence[Trial], left: list[dict[str, bytes]], outcome: Outcome) -> Outcome:

@@ -232,7 +232,10 @@ def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None, 
     different = [m for m in metrics if shows_difference(m)]
     said = [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in foremost(different)]
     if len(different) > NAMED:
-        said.append(f"{len(different) - NAMED} more metrics differ; the table has them.")
+        more = len(different) - NAMED
+        said.append(
+            f"{plural(more, 'more metric')} differ{'s' * (more == 1)}; the table has {'it' if more == 1 else 'them'}."
+        )
     same = [m for m in metrics if m.verdict == "equal"]
     for words, chosen in (
         (f"Equivalent{bounds(delta)}", [m for m in metrics if m.verdict == "equivalent"]),

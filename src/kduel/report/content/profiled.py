@@ -27,7 +27,7 @@ def as_text(found: TimedProfile, limit: int = 25, width: int = PLAIN_WIDTH) -> s
     if rest := found.rows[len(shown) :]:
         both = [sum(getattr(row.cost, arm) for row in rest) for arm in ("baseline", "contender")]
         cost = CostChange(baseline=both[0], contender=both[1], difference=both[1] - both[0])
-        lines.append(cost_line(cost, places, f"({len(rest)} other rows)"))
+        lines.append(cost_line(cost, places, f"({plural(len(rest), 'other row')})"))
     lines += ["", *(cost_line(cost, places, SAMPLED_CONTEXTS[name]) for name, cost in found.contexts.items())]
     lines += [cost_line(found.whole, places, f"in all, of {plural(found.cpus, 'CPU')}"), "", *notes(found)]
     command = [f"  {found.exact}"] if found.exact else []

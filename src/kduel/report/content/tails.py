@@ -3,7 +3,7 @@
 from kduel.core.format import amount, plain_number, share_text, signed_number
 from kduel.core.results import Results
 from kduel.core.tail_results import BoundResult, ReturnLevelResult, ShiftResult, TailResult
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.judge.tails.shares import FEWEST_BOOTS
 from kduel.judge.verdict.result import unseen_mode_pct
 
@@ -12,7 +12,7 @@ def tail_lines(results: Results) -> list[str]:
     """Lines for each benchmark and contender that keeps its measurements; none for a run without."""
     lines = []
     for tail in results.tails:
-        lines.append(f"{name_of(tail)}: {tail.samples:,} measurements in {tail.boots} boots")
+        lines.append(f"{name_of(tail)}: {plural(tail.samples, 'measurement')} in {plural(tail.boots, 'boot')}")
         lines += [f"    {line}" for line in (*quantile_lines(tail), *model_lines(tail))]
     lines += [
         f"{visible(one.benchmark, 100)}/{visible(one.metric, 60)}, {visible(one.contender, 100)} against "
@@ -67,7 +67,9 @@ def quantile_lines(tail: TailResult) -> list[str]:
         share = f"{100 * one.share:.10g} %"
         if one.value is None or one.low is None or one.high is None:
             need = f"; it takes {FEWEST_BOOTS} boots" if tail.boots < FEWEST_BOOTS else ""
-            lines.append(f"{share}: not estimable from {tail.samples:,} measurements in {tail.boots} boots{need}")
+            lines.append(
+                f"{share}: not estimable from {plural(tail.samples, 'measurement')} in {plural(tail.boots, 'boot')}{need}"
+            )
             break
         # By simulation: docs/evidence/tails.md.
         missing = f"; a mode in up to {unseen(tail)} of boots may be missing" if one.share >= FEW_SLOW else ""

@@ -4,6 +4,7 @@ import math
 
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
+from kduel.core.text import plural
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
 from kduel.judge.verdict.classify import WITHIN, supports
@@ -45,7 +46,7 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
     if metric.withheld:
         return missing_by_arm.PLUGIN.undecided
     if metric.n < rule.fewest:
-        return f"only {metric.n} values of each contender can be compared, and a verdict takes {rule.fewest}: measure more"
+        return f"only {plural(metric.n, 'value')} of each contender can be compared, and a verdict takes {rule.fewest}: measure more"
     if metric.contradicted:
         return "the data contradict the verdict of an earlier look, which more blocks cannot settle: start a new run"
     if (found := metric.machines) is not None and found.scope == "class":

@@ -4,7 +4,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from kduel.core.format import with_sign
-from kduel.core.text import printable
+from kduel.core.text import plural, printable
 from kduel.explain.show import as_text as explained
 from kduel.run.bisect.exact import ExactSearch
 from kduel.run.bisect.git import commit_subject, git
@@ -19,7 +19,7 @@ def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: 
     """The commit that was found, or those among which it is, the cost along the history, and the functions in which it
     changed: `limit` rows (0: all), in lines of `width` columns."""
     skipped = sum(step.judgement == "skip" for step in result.found.steps)
-    lines = [f"{len(result.found.steps)} commits tried between the ends, {skipped} of them skipped."]
+    lines = [f"{plural(len(result.found.steps), 'commit')} tried between the ends, {skipped} of them skipped."]
     if len(result.found.commits) != 1:
         lines.append("Skipped commits hide which one it is. It is one of these:")
         among = result.found.commits

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.format import with_sign
-from kduel.core.text import ascii_only, printable
+from kduel.core.text import ascii_only, plural, printable
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 
 WIDTH = 72
@@ -30,7 +30,7 @@ class MeasurementNotes(Struct, frozen=True, kw_only=True):
 
 def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     """The whole text."""
-    lines = wrap(f"{outcome.metric}: {len(outcome.posterior):,} commits searched, {outcome.good[:SHORT]} (good) to "
+    lines = wrap(f"{outcome.metric}: {plural(len(outcome.posterior), 'commit')} searched, {outcome.good[:SHORT]} (good) to "
                     f"{outcome.bad[:SHORT]} (bad)")  # fmt: skip
     lines += ["", *(_found_lines(outcome, about) if outcome.set else _not_found_lines(outcome))]
     lines += ["", *_table_lines(outcome.levels)]
@@ -39,7 +39,7 @@ def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
         lines += wrap(f"{level.commit[:SHORT]} {level.status}", "  ")
     lines += ["", *wrap(f"Measured: {about.subject}, on {about.host}.")]
     lines += wrap(
-        f"How: {outcome.measurements} measurements in {outcome.blocks} blocks, each with both ends in random order; "
+        f"How: {plural(outcome.measurements, 'measurement')} in {plural(outcome.blocks, 'block')}, each with both ends in random order; "
         "probabilistic bisection (a posterior over all commits; unknown effect, noise and drift between blocks)."
     )
     # A command line is not folded: it shall be pasted.
