@@ -30,7 +30,7 @@ MOST_LINES = 50_000
 def bring(connection: Connection, into: Path) -> Path:
     """The tree below `into`. Raises HostError where the machine cannot be reached. Nothing there is changed."""
     try:
-        done = connection.run(SCRIPT, root=False)
+        done = connection.run(SCRIPT, root=False, timeout=300)
     except (ConnectionLost, TrialRefused) as error:
         name = error.void if isinstance(error, TrialRefused) else "unreachable"
         raise HostError(str(error), REMEDIES.get(name, "")) from error
