@@ -16,7 +16,8 @@ from kduel.machines.guests import turns
 
 EVEN: dict[str, Any] = {
     "quantum": 10_000,
-    "lost": 0,
+    "behind": 30_000,
+    "waited": 0,
     "passed_over": 383,
     "over": 538,
     "polls": True,
@@ -62,7 +63,7 @@ def test_with_scheduling_nothing_is_counted_per_operation() -> None:
     ("change", "said"),
     [
         ({}, ""),
-        ({"lost": 1}, "lost 1 instructions"),
+        ({"behind": 170_001}, "behind by 170,001 instructions"),
         ({"polls": False}, "does not poll"),
         ({"cpus": [[24465, 244650002], [24356, 244640522], [24197, 0], [24457, 244650002]]}, "not all of 4 CPUs"),
         (

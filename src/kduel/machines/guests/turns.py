@@ -39,8 +39,10 @@ class Turns(Struct, frozen=True, forbid_unknown_fields=True):
     """Account of the plug-in, from when the last CPU came online to when the first one halted."""
 
     quantum: Natural
-    lost: Natural
-    """Instructions that CPUs did not get, and cannot catch up with."""
+    behind: Natural
+    """The most instructions that a CPU had still to get."""
+    waited: Natural
+    """Times that a CPU waited for one that was further behind than LAG turns."""
     passed_over: Natural
     """Turns that QEMU did not give to the CPU whose turn it was; it got them later."""
     over: Natural
@@ -98,8 +100,8 @@ def why_uneven(file: Path, cpus: int, quantum: int) -> str:
         return f"not all of {plural(cpus, 'CPU')} came online"
     if not found.polls:
         return "an idle CPU halted: the kernel does not poll"
-    if found.lost:
-        return f"CPUs lost {found.lost:,} instructions"
+    if found.behind > (LAG + 1) * quantum:
+        return f"a CPU was behind by {found.behind:,} instructions"
     if max(executed) - min(executed) > (LAG + 1) * quantum + found.over:
         return f"the CPUs executed {min(executed):,} to {max(executed):,} instructions"
     return ""
