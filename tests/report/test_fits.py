@@ -9,6 +9,7 @@ import pytest
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, make_factor_run
 
 from kduel.judge.evaluate import judge_run
+from kduel.report.content.closing import closing
 from kduel.report.content.factors import factor_groups
 from kduel.report.content.fits import fits
 from kduel.report.page.factors import factors_part
@@ -36,7 +37,7 @@ def test_each_kernel_has_its_exponent_and_its_curve(tmp_path: Path) -> None:
     assert new.grown.exponent == pytest.approx(-0.5, abs=0.02)
     assert new.sentence.startswith("installed-new: time falls as cpus^−0.50 [−0.5") and new.sentence in group.told
     assert "−0.00" not in "".join(group.told)
-    assert new.grown.steps == pytest.approx([-1, 0], abs=0.03) and " from 4 to 8)" in new.sentence
+    assert new.grown.steps == pytest.approx([-1, 0], abs=0.03) and " from 4 to 8; " in new.sentence
     curve = old.curve_points()
     assert curve[0] == pytest.approx((2, 40), rel=0.02) and curve[-1] == pytest.approx((8, 10), rel=0.02)
     part = factors_part(results)
@@ -49,6 +50,9 @@ def test_cpus_alone_are_drawn_too(tmp_path: Path) -> None:
     part = factors_part(results)
     assert part is not None and part.groups[0].group.told[0].startswith("time falls as cpus^−1.0")
     assert len(part.pictures) == 1 and "stroke-dasharray" in str(part.pictures[0])
+    screen = ["".join(words for words, _ in line) for line in closing(results, "RUN", 100, 24)]
+    (begun,) = [number for number, line in enumerate(screen) if line.startswith("Fit: time falls as cpus^−1.0")]
+    assert "−1 is half with twice as many)" in " ".join(map(str.strip, screen[begun:])) and len(screen) <= 24
 
 
 def test_nothing_is_fitted_to_two_levels_to_names_or_to_what_is_not_positive() -> None:
@@ -72,4 +76,4 @@ def test_what_neither_grows_nor_falls_is_not_said_to(tmp_path: Path) -> None:
     (group,) = factor_groups(judge_run(make_factor_run(tmp_path / "run", text, steady)))
     (fit,) = group.fits
     assert fit.grown.low < 0 < fit.grown.high
-    assert fit.sentence.startswith("time may not change; it goes as cpus^")
+    assert fit.sentence.startswith("time may not change; it goes as cpus^") and "twice as many" not in fit.sentence

@@ -11,6 +11,7 @@ from kduel.report.content.answer import answer
 from kduel.report.content.counted import commands_of_parts, is_counted, is_sharing, is_touching
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.evidence import evidence
+from kduel.report.content.factors import factor_groups
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.tails import bound_lines
@@ -31,7 +32,7 @@ TOUCHING_MEANS = (
 )
 LINES_EACH = 2
 """Lines of a finding or a piece of advice."""
-LINES_OF_BOUND = 3
+LINES_EACH_SAID = 3
 LINES_OF_ANSWER = 2
 """Of each part's, on a low screen."""
 CAVEATS = 2
@@ -56,7 +57,9 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]
     said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
     found = [[(line, "")] for mark, text in said_all for line in wrap_marked(text, width, mark, LINES_EACH)]
-    after = [*found, *bounds(results, width, height), *means, *advice(results, said, run, width)]
+    bounds = first_of(bound_lines(results), "Bound: ", "more verdict", width, height)
+    fitted = first_of(fit_lines(results), "Fit: ", "more fit", width, height)
+    after = [*found, *bounds, *fitted, *means, *advice(results, said, run, width)]
     metrics = sorted(
         (metric for comparison in said.comparisons for metric in comparison.gating),
         key=lambda metric: metric.contender,
@@ -80,14 +83,23 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     return [*lines, *after][:height]
 
 
-def bounds(results: Results, width: int, height: int) -> list[Line]:
-    """The first verdicts on a bound, and how many more there are."""
-    said = bound_lines(results)
+def first_of(said: list[str], mark: str, more: str, width: int, height: int) -> list[Line]:
+    """The first of these sentences, and how many more there are."""
     shown = said[: max(1, height // 10)]
-    lines = [line for one in shown for line in wrap_marked(one, width, "Bound: ", LINES_OF_BOUND)]
+    lines = [line for one in shown for line in wrap_marked(one, width, mark, LINES_EACH_SAID)]
     if left := len(said) - len(shown):
-        lines.append(f"and {plural(left, 'verdict')} more on the bound")
+        lines.append(f"and {plural(left, more)}")
     return [[(line, "")] for line in lines]
+
+
+def fit_lines(results: Results) -> list[str]:
+    """The fits over factors whose levels are numbers; of several metrics under the name of each one's step."""
+    groups = factor_groups(results)
+    return [
+        f"{visible(one.group[0], 100)}, {fit.sentence}" if len(groups) > 1 else fit.sentence
+        for one in groups
+        for fit in one.fits
+    ]
 
 
 def short(note: Note) -> str:

@@ -26,7 +26,7 @@ class Fit(Struct, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The exponent with its interval, and that of each step."""
+        """The exponent with its interval, that of each step, and what an exponent is."""
         one = self.grown
         where = "".join(f"{level}: " for level in [", ".join(self.at.values())] if level)
         low, high = round(one.low, 2), round(one.high, 2)
@@ -34,9 +34,16 @@ class Fit(Struct, kw_only=True):
         between = "" if not one.varies and one.n < 2 else f" [{figure_text(one.low)}, {figure_text(one.high)}]"
         steps = zip(one.counts, one.counts[1:], one.steps, strict=False)
         each = ", ".join(f"{figure_text(step)} from {first} to {last}" for first, last, step in steps)
+        means = (
+            "; 1 is twice with twice as many"
+            if low > 0
+            else f"; {MINUS}1 is half with twice as many"
+            if high < 0
+            else ""
+        )
         power = f"{self.factor}^{figure_text(one.exponent)}{between}"
         return visible(
-            f"{where}{one.metric} {verb} as {power} over {one.counts[0]} to {one.counts[-1]} ({each})", 1000
+            f"{where}{one.metric} {verb} as {power} over {one.counts[0]} to {one.counts[-1]} ({each}{means})", 1000
         )
 
     def curve_points(self, points: int = 25) -> list[tuple[float, float]]:
