@@ -10,6 +10,7 @@ from factor_runs import COMMAND, HEAD, JOB, KERNELS, make_factor_run
 
 from kduel.judge.evaluate import judge_run
 from kduel.report.content.closing import closing
+from kduel.report.content.digest import digest
 from kduel.report.content.factors import factor_groups
 from kduel.report.content.fits import fits
 from kduel.report.page.factors import factors_part
@@ -73,7 +74,8 @@ def test_what_neither_grows_nor_falls_is_not_said_to(tmp_path: Path) -> None:
         return 80 * float(np.exp(0.01 * draw.standard_normal()))
 
     text = HEAD + '[[contender]]\nkernel = "installed:old"\n' + CPUS + JOB + COMMAND
-    (group,) = factor_groups(judge_run(make_factor_run(tmp_path / "run", text, steady)))
-    (fit,) = group.fits
+    results = judge_run(make_factor_run(tmp_path / "run", text, steady))
+    (fit,), (said,) = factor_groups(results)[0].fits, digest(results).comparisons
+    assert f"{fit.sentence}." in said.cannot and f"{fit.sentence}." not in said.can
     assert fit.grown.low < 0 < fit.grown.high
     assert fit.sentence.startswith("time may not change; it goes as cpus^") and "twice as many" not in fit.sentence

@@ -11,7 +11,6 @@ from kduel.report.content.answer import answer
 from kduel.report.content.counted import commands_of_parts, is_counted, is_sharing, is_touching
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.evidence import evidence
-from kduel.report.content.factors import factor_groups
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.tails import bound_lines
@@ -58,7 +57,12 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
     found = [[(line, "")] for mark, text in said_all for line in wrap_marked(text, width, mark, LINES_EACH)]
     bounds = first_of(bound_lines(results), "Bound: ", "more verdict", width, height)
-    fitted = first_of(fit_lines(results), "Fit: ", "more fit", width, height)
+    fits = [
+        f"{one.subject}, {line}" if len(said.comparisons) > 1 else line
+        for one in said.comparisons
+        for line in one.fits
+    ]
+    fitted = first_of(fits, "Fit: ", "more fit", width, height)
     after = [*found, *bounds, *fitted, *means, *advice(results, said, run, width)]
     metrics = sorted(
         (metric for comparison in said.comparisons for metric in comparison.gating),
@@ -90,16 +94,6 @@ def first_of(said: list[str], mark: str, more: str, width: int, height: int) -> 
     if left := len(said) - len(shown):
         lines.append(f"and {plural(left, more)}")
     return [[(line, "")] for line in lines]
-
-
-def fit_lines(results: Results) -> list[str]:
-    """The fits over factors whose levels are numbers; of several metrics under the name of each one's step."""
-    groups = factor_groups(results)
-    return [
-        f"{visible(one.group[0], 100)}, {fit.sentence}" if len(groups) > 1 else fit.sentence
-        for one in groups
-        for fit in one.fits
-    ]
 
 
 def short(note: Note) -> str:

@@ -60,6 +60,8 @@ class ContenderSummary(Struct, kw_only=True):
     points: list[Statement]
     can: list[str]
     cannot: list[str]
+    fits: list[str] = []
+    """Over levels that are whole numbers, such as CPUs."""
 
     @property
     def gating(self) -> list[MetricResult]:
@@ -159,12 +161,14 @@ def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderS
     rows = group.rows
     delta = results.study.delta
     primary = [row for row in rows if row.role == "primary"]
+    vague = [fit.sentence for fit in group.fits if not fit.side]
     return ContenderSummary(
         baseline="first level", contender="other level", subject=visible("/".join(group.group), 200), primary=primary,
         exploratory=[row for row in rows if row.role != "primary"], headline=visible(group.headline, 2000),
         points=points(primary or rows, notes, delta),
-        can=[*conclusions(primary or rows, notes, delta), *(f"{line}." for line in group.told)],
-        cannot=open_questions(results, notes, primary or rows, []),
+        can=[*conclusions(primary or rows, notes, delta), *(f"{line}." for line in group.told if line not in vague)],
+        cannot=[*open_questions(results, notes, primary or rows, []), *(f"{line}." for line in vague)],
+        fits=[fit.sentence for fit in group.fits],
     )  # fmt: skip
 
 

@@ -25,22 +25,20 @@ class Fit(Struct, kw_only=True):
     grown: Growth
 
     @property
+    def side(self) -> int:
+        """1: it grows, -1: it falls, 0: neither is shown."""
+        return (round(self.grown.low, 2) > 0) - (round(self.grown.high, 2) < 0)
+
+    @property
     def sentence(self) -> str:
         """The exponent with its interval, that of each step, and what an exponent is."""
         one = self.grown
         where = "".join(f"{level}: " for level in [", ".join(self.at.values())] if level)
-        low, high = round(one.low, 2), round(one.high, 2)
-        verb = "grows" if low > 0 else "falls" if high < 0 else "may not change; it goes"
+        verb = ("may not change; it goes", "grows", "falls")[self.side]
         between = "" if not one.varies and one.n < 2 else f" [{figure_text(one.low)}, {figure_text(one.high)}]"
         steps = zip(one.counts, one.counts[1:], one.steps, strict=False)
         each = ", ".join(f"{figure_text(step)} from {first} to {last}" for first, last, step in steps)
-        means = (
-            "; 1 is twice with twice as many"
-            if low > 0
-            else f"; {MINUS}1 is half with twice as many"
-            if high < 0
-            else ""
-        )
+        means = ("", "; 1 is twice with twice as many", f"; {MINUS}1 is half with twice as many")[self.side]
         power = f"{self.factor}^{figure_text(one.exponent)}{between}"
         return visible(
             f"{where}{one.metric} {verb} as {power} over {one.counts[0]} to {one.counts[-1]} ({each}{means})", 1000
