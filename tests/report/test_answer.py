@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from examples import exact, published, simulated, undecided
 from made_runs import make_run
-from pages import KINDS, with_exact
+from pages import KINDS, matrix, with_exact
 
 from kduel.benchmarks.kbench import PLUGIN, KbenchParameters
 from kduel.benchmarks.support.operations import OPERATIONS
@@ -143,7 +143,7 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results).step == f"{CLOSED}."
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     said = answer(results, "RUN")
-    assert said.step.startswith("1 undecided, as ") and said.command == "kduel plan RUN"
+    assert re.match(r"1 of \d verdicts? undecided, as ", said.step) and said.command == "kduel plan RUN"
     results.metrics[0].n = 4
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
@@ -259,3 +259,11 @@ def test_the_last_screen_begins_with_it_and_ends_with_the_command(tmp_path: Path
     lines = show_closing(judge_run(path), "RUN", 3).splitlines()
     assert lines[1].startswith("Undecided") and "3 of up to 20 blocks" in " ".join(lines[1:4])
     assert "kduel resume RUN" in "\n".join(lines)
+
+
+def test_the_counts_of_a_matrix_say_what_they_count(tmp_path: Path) -> None:
+    """Of one pair nine times were counted and of the other all 54 metrics, as if they were alike."""
+    first, second = answer(matrix(tmp_path)).parts[0].claim.split("; with ")
+    assert first.endswith("2 more differ; undecided in 6 of 9 (wall)")
+    assert second.startswith("SCHED_FIFO against SCHED_RR, undecided in 9 of 9 (wall); of the 45 others, mixed-medium/")
+    assert answer(matrix(tmp_path)).step.startswith("78 of 108 verdicts undecided, 41 of them as ")

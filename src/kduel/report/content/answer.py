@@ -112,12 +112,21 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
         foremost += [m for one in sides for m in one]
     chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
-    rest = [
-        f"{others} more {'differs' if others == 1 else 'differ'}" if (others := len(large) - len(chosen)) else "",
-        f"undecided in {count} of {len(metrics)}" if (count := sum(not m.decided for m in metrics)) else "",
-    ]
+    more = f"{others} more {'differs' if others == 1 else 'differ'}" if (others := len(large) - len(chosen)) else ""
+    firsts = first_metrics(metrics) if all_placed(results) else metrics
+    count, kinds = sum(not m.decided for m in firsts), {m.metric for m in firsts}
+    of_what = f" ({kinds.pop()})" if all_placed(results) and len(kinds) == 1 else ""
+    undecided = f"undecided in {count} of {len(firsts)}{of_what}" if count else ""
+    said = [*words, more, undecided]
+    if len(firsts) < len(metrics):
+        said = [undecided, f"of the {len(metrics) - len(firsts)} others, {words[0]}", *words[1:], more]
     names = f"{visible(contender, 200)} against {visible(baseline, 200)}"
-    return f"with {names}, {'; '.join(filter(None, [*words, *rest]))}" + disagreement(metrics, "metric")
+    return f"with {names}, {'; '.join(filter(None, said))}" + disagreement(metrics, "metric")
+
+
+def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
+    """The first metric of each benchmark."""
+    return list({m.benchmark: m for m in reversed(metrics)}.values())[::-1]
 
 
 def differing(results: Results, baseline: str, contender: str) -> tuple[list[MetricResult], list[MetricResult]]:
@@ -126,7 +135,7 @@ def differing(results: Results, baseline: str, contender: str) -> tuple[list[Met
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
     if all_placed(results):
-        firsts = [m for m in metrics if m is next(one for one in metrics if one.benchmark == m.benchmark)]
+        firsts = first_metrics(metrics)
         metrics = firsts if any(shows_difference(m) for m in firsts) else metrics
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     return metrics, sorted(large, key=lambda m: (any(one.code == MAXIMUM for one in m.warnings), *largest_first(m)))
@@ -210,7 +219,8 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     undecided = [m for m in results.gating if m.open]
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
-    which = "Undecided" if len(undecided) == len(results.gating) else f"{len(undecided)} undecided"
+    whole = len(results.gating)
+    which = "Undecided" if len(undecided) == whole else f"{len(undecided)} of {plural(whole, 'verdict')} undecided"
     sentence = which + foremost_reason(undecided, results)
     if all(m.torn for m in undecided):
         return "More blocks cannot settle that: judge each machine by itself.", ""

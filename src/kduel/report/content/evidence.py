@@ -46,9 +46,9 @@ class SampledEvidence:
     def cells(self, count: int) -> str:
         """Sentence on how sure so many verdicts of a matrix are."""
         return (
-            f"The {count} verdicts of the matrix have an error rate of their own: of the differences called, about "
-            "one in twenty is expected to be chance (false discovery rate of Benjamini and Hochberg; the scheduler's counters, and those of "
-            "single levels of domains, are families by themselves). They are exploratory: the run's own verdicts hold for all primary comparisons together, and may be undecided where a cell is not."
+            "Exploratory: of the differences called in cells, about one in twenty is expected to be chance, so more may be decided "
+            "than by the run's own verdicts, which hold for all primary comparisons together (false discovery rate of Benjamini "
+            f"and Hochberg over {count} verdicts; the scheduler's counters, and those of single levels of domains, are families by themselves)."
         )
 
 

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from kduel.analysis.matrix import Matrix, shape
+from kduel.analysis.matrix.grid import GridPoint
 from kduel.analysis.matrix.growth import Growth
 from kduel.analysis.matrix.shape import MatrixCell
 from kduel.core.format import plain_number, relative_pct, signed_number
@@ -78,10 +79,10 @@ class MatrixPart(Struct, kw_only=True):
 
 
 def headline(column: str, cells: list[HeatCell]) -> str:
-    """`A against B: faster in 4 of 9 cells, slower in 1, undecided in 4 (exploratory: ...)`: the run's own verdicts have another correction."""
+    """`A against B: faster in 4 of 9 cells, slower in 1, undecided in 4`."""
     (first, number), *others = Counter(cell.word for cell in cells).most_common()
     words = [f"{first} in {number} of {plural(len(cells), 'cell')}", *(f"{word} in {n}" for word, n in others)]
-    return f"{column}: {', '.join(words)} (exploratory: false discovery rate)"
+    return f"{column}: {', '.join(words)}"
 
 
 SHOWN = 6
@@ -132,7 +133,7 @@ def heat_cells(matrix: Matrix) -> list[HeatCell]:
             size = "" if share is None else f"{signed_number(share, 0 if abs(share) >= 9.95 else 1)} %"
             matters = not result.size
             cell = HeatCell(
-                row=visible(f"{judged.place.family} {judged.place.count}", 200),
+                row=row_words(judged.place),
                 column=column_of(judged),
                 tone=plots.tone(result) if matters else "same",
                 word=result.word if matters else result.size,
@@ -142,6 +143,12 @@ def heat_cells(matrix: Matrix) -> list[HeatCell]:
             place = (matrix.families[family].index(judged.place), matrix.pairs.index(judged.pair))
             found.append((list(matrix.metrics).index(family), *place, cell))
     return [cell for *_, cell in sorted(found, key=lambda one: one[:3])]
+
+
+def row_words(place: GridPoint) -> str:
+    """`io 100 (io-medium)`: a family with its number, and the benchmark where its name has another."""
+    words = f"{place.family} {place.count}"
+    return visible(words if str(place.count) in place.label else f"{words} ({place.label})", 200)
 
 
 def strength(effect_pct: float | None) -> int:
