@@ -475,7 +475,7 @@ def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Resul
     assert "cpu: user + system, s" in text
     # The means of the column CPU in the study's appendix: 309 to 331, 367 to 371, 363 to 365 for RR.
     assert re.search(r"^cpu: cpu, % +10 +100 +1000\n─+\nSCHED_RR +321 +367\.4 +364\b", text, re.MULTILINE)
-    assert "The 108 verdicts of the matrix have an error rate of their own" in text
+    assert "false discovery rate of Benjamini and Hochberg over 108 verdicts" in text
     results = crossed()
     results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
     assert "This run is no matrix" in report_format("matrix").render(results)
