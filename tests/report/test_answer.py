@@ -265,5 +265,7 @@ def test_the_counts_of_a_matrix_say_what_they_count(tmp_path: Path) -> None:
     """Of one pair nine times were counted and of the other all 54 metrics, as if they were alike."""
     first, second = answer(matrix(tmp_path)).parts[0].claim.split("; with ")
     assert first.endswith("2 more differ; undecided in 6 of 9 (wall)")
-    assert second.startswith("SCHED_FIFO against SCHED_RR, undecided in 9 of 9 (wall); of the 45 others, mixed-medium/")
+    assert second.startswith(
+        "SCHED_FIFO against SCHED_RR, undecided in 9 of 9 (wall); of the 45 others, mixed-medium/"
+    )
     assert answer(matrix(tmp_path)).step.startswith("78 of 108 verdicts undecided, 41 of them as ")
