@@ -44,10 +44,11 @@ def test_neither_place_nor_other_work_enters_the_interval_in_turns() -> None:
 
 
 def test_the_numbers_of_blocks_are_those_of_any_run() -> None:
-    rules = [planned_rule(StudyResult(turns=turns)) for turns in (50, None)]
-    assert [[rule.for_comparisons(count).fewest for count in (1, 7, 60, 61)] for rule in rules] == [[4, 5, 6, 7]] * 2
-    assert [rule.equivalent_from for rule in rules] == [10, 10]
-    assert rules[0].looks() == rules[1].looks()
+    turns, whole = (planned_rule(StudyResult(turns=turns)) for turns in (50, None))
+    for count in (1, 7, 60, 61):
+        assert turns.for_comparisons(count).fewest == whole.for_comparisons(count).fewest
+    assert turns.equivalent_from == whole.equivalent_from
+    assert turns.looks() == whole.looks()
 
 
 def test_one_order_confounds_nothing_in_turns() -> None:
