@@ -99,3 +99,33 @@ def test_equivalent_at_each_level_is_no_dependence() -> None:
         effect("a", SAME, at={"b": "1"}),
     )
     assert "depends" not in text and "equivalent at each level of b" in text
+
+
+def small(pct: float) -> MetricResult:
+    """A difference that was shown and lies within delta: as few blocks can show it, that show no equivalence."""
+    found = result("slower", pct)
+    found.below_delta = True
+    return found
+
+
+def test_what_is_too_small_to_matter_is_not_called_equivalent() -> None:
+    levels = effect("a", small(0.4), at={"b": "0"}), effect("a", result("slower", 5), at={"b": "1"})
+    crossed = effect("a b", result("higher", 4.6))
+    text = said(effect("a", result("slower", 2.7)), crossed, *levels)
+    assert (
+        "equivalent" not in text and "slower (+0.40 %, too small to matter) at b=0, slower (+5.000 %) at b=1" in text
+    )
+    text = said(effect("a", small(0.4)), crossed)
+    assert "a=1 differs from a=0 by too little to matter on average" in text
+    held_back = effect("a", result("undecided", 0.4), at={"b": "0"}), levels[1]
+    assert "undecided at b=0" in said(effect("a", result("slower", 2.7)), crossed, *held_back)
+
+
+def test_what_a_fraction_cannot_tell_is_said_once() -> None:
+    text = said(
+        effect("a", SAME),
+        effect("a b", result("higher", 8), aliases=("c × d",)),
+        effect("a c", result("higher", 4), aliases=("b × d",)),
+    )
+    assert text.count("on average") == text.count("cannot tell") == 1
+    assert text.endswith("a × b or c × d (+8.000 %); a × c or b × d (+4.000 %)")

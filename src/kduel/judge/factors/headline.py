@@ -10,6 +10,7 @@ from kduel.judge.factors.contrasts import level_name
 from kduel.judge.verdict.headline import HINT, SAME, how_it_compares, shows_difference, undecided_text
 from kduel.judge.verdict.rule import Rule, gating_rule
 
+CANNOT_TELL = "this fraction of the design cannot tell which of these it is: "
 Group = tuple[str, str]
 """A benchmark, or the family of those that differ in factors alone, and its metric."""
 
@@ -48,9 +49,13 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
     factors = list(dict.fromkeys(one.factors[1] for one in pairs))
     pair = level_name(subject, level), level_name(subject, reference)
     depending = [name for name in factors if any(matters(one.result) for one in pairs if one.factors[1] == name)]
-    if depending:
-        return "; ".join(depends_in_words(main, pair, group, pairs, name, rule) for name in depending)
     said = with_aliases(compare_in_words(pair, main.result, rule.fewest), main)
+    if depending:
+        parts = [depends_in_words(main, pair, group, pairs, name, rule) for name in depending]
+        lead = f"{said} on average; {CANNOT_TELL}"
+        if all(part.startswith(lead) for part in parts):
+            return lead + "; ".join(part.removeprefix(lead) for part in parts)
+        return "; ".join(parts)
     together = [one for one in others if len(one.factors) > 2 and matters(one.result)]
     if together:
         named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in together)
@@ -94,12 +99,13 @@ def depends_in_words(
     average = with_aliases(compare_in_words(pair, main.result, rule.fewest), main)
     if aliased := [one for one in shown if one.aliases]:
         named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in aliased)
-        return f"{average} on average; this fraction of the design cannot tell which of these it is: {named}"
+        return f"{average} on average; {CANNOT_TELL}{named}"
     simple = [one for one in group if one.kind == "simple" and one.levels[0] == main.levels[0] and name in one.at]
     if any(matters(one.result) for one in simple):
         return by_level(pair, simple, name)
     if simple and all(is_same(one.result) for one in simple):
-        return f"{average}; equivalent at each level of {name}, between which it differs by {effect(shown[0].result)}"
+        same = "too small to matter" if any(one.result.below_delta for one in simple) else "equivalent"
+        return f"{average}; {same} at each level of {name}, between which it differs by {effect(shown[0].result)}"
     return f"{average} on average; it depends on {name} ({effect(shown[0].result)}), and at which level is undecided"
 
 
@@ -128,7 +134,7 @@ def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str)
     """The comparison at each level of a factor that it depends on."""
     differing = [one for one in simple if matters(one.result)]
     rest = [one for one in simple if not matters(one.result)]
-    if len(differing) == 1 and rest and all(is_same(one.result) for one in rest):
+    if len(differing) == 1 and rest and all(one.result.claimed and one.result.verdict in SAME for one in rest):
         where = enumerate_names([level_name(factor, one.at[factor]) for one in rest])
         return f"{compare_in_words(pair, differing[0].result)} only at {level_name(factor, differing[0].at[factor])}; at {where}, equivalent"
     levels = ", ".join(map(at_levels, simple))
@@ -156,14 +162,10 @@ def matters(result: MetricResult) -> bool:
 
 
 def verdict_word(result: MetricResult) -> str:
-    """`slower (+4.1 %)`, `equivalent`, `undecided`."""
-    return (
-        f"{result.word} ({effect(result)})"
-        if matters(result)
-        else "equivalent"
-        if result.verdict != "undecided"
-        else "undecided"
-    )
+    """`slower (+4.1 %)`, `slower (+0.4 %, too small to matter)`, `equivalent`, `undecided`."""
+    if shows_difference(result):
+        return f"{result.word} ({', '.join(filter(None, (effect(result), result.size)))})"
+    return "equivalent" if is_same(result) else "undecided"
 
 
 def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 1) -> str:
@@ -174,6 +176,8 @@ def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 
         return f"nothing follows on {pair[0]} and {pair[1]}: the benchmark's settings determine what was measured"
     if result.verdict == "undecided":
         return f"undecided: {undecided_text([result], pair[1], pair[0], fewest)}"
+    if result.below_delta:
+        return f"{pair[0]} differs from {pair[1]} by too little to matter"
     if not matters(result):
         return f"{pair[0]} and {pair[1]} are equivalent"
     if result.verdict == "different":
