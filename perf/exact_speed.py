@@ -4,9 +4,9 @@
     python perf/exact_speed.py parts [KERNEL]
 
 `commands` runs the suites exact-quick, exact and exact-lines, and `explain` without and with --lines, each with one worker and
-with two: *cold*, where the cache
-has the kernels and programs but no counts or proofs, and *warm*, again with the same cache. It prints a Markdown table with
-seconds of elapsed time, CPU seconds, and the host's load; with --out it keeps the rows and continues from them.
+with two: *cold*, where the cache has the kernels and programs but no counts or proofs, and *warm*, again with the same cache.
+It prints a Markdown table with seconds of elapsed time, CPU seconds, and the host's load; with --out it keeps the rows and
+continues from them.
 
 `parts` compares trials in turn: one worker and two, without and with the plug-in. Besides elapsed time it gives QEMU's CPU
 seconds, which other work on the host disturbs less: two workers are as fast as 2 x (CPU of a trial alone) / (CPU of a
