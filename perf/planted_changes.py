@@ -1,11 +1,12 @@
 """Does each measure find what was planted in a kernel's source, name it, and stay silent about everything else?
 
-    python perf/planted_changes.py [--trees DIR] [--write]
+    python perf/planted_changes.py [--trees DIR] [--unnamed] [--write]
 
 Builds Debian's 6.12 as it is and with each patch of studies/planted, and counts dup in them by three measures: instructions (named by
 function), lines touched (of the suite exact-lines; named by `explain --lines`), and lines that two threads share, with the accesses to
 them. PLANTS says beforehand what each must find. --write replaces the table in docs/evidence/known-changes.md. --trees takes kernels
-that are built already, in DIR/base and DIR/PATCH. Otherwise seven kernels are built, which takes half an hour the first time.
+that are built already, in DIR/base and DIR/PATCH; with --unnamed they may have no type information, and lines have no names.
+Otherwise seven kernels are built, which takes half an hour the first time.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Found(NamedTuple):
     """How much more one kernel has than another by a measure, and which functions or fields differ."""
 
     more: float
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = ()
+    """None where nothing is named."""
 
 
 class Plant(NamedTuple):
@@ -70,6 +72,7 @@ class Plant(NamedTuple):
         return (self.instructions, self.touched, self.shared, *weights)
 
 
+FIGURES = ("touched-lines", "lines", "lines-accesses", "lines-locked")
 MEASURES = ("instructions", "lines touched", "shared lines", "accesses to them", "of those locked")
 FIELD = ("files_struct.next_fd",)
 PLANTS = (
@@ -92,35 +95,38 @@ PLANTS = (
 class Counter:
     """Counts of dup in all kernels."""
 
-    def __init__(self, kernels: dict[str, str]) -> None:
+    def __init__(self, kernels: dict[str, str], unnamed: bool) -> None:
         self.names = list(kernels)
         self.cache, self.progress = Cache(), Progress()
         specs = list(kernels.values())
         self.exact = self.ready(operation_study(specs, OPERATION))
         text = STUDY + LINES + contender_tables(specs, False)
         self.lines = self.ready(assemble(parse_study(text, "planted"), text, "planted"))
-        self.touching, self.sharing = (self.named(specs, f"{OPERATION}{how}") for how in ("", "/threads"))
-        self.touched = [self.touched_lines(number) for number in range(len(specs))]
+        self.shared = self.ready(sharing_study(specs, f"{OPERATION}/threads"))
+        self.touching, self.sharing = ([] if unnamed else self.named(specs, how) for how in ("", "/threads"))
+        every = range(len(specs))
+        self.figures = [self.counted(self.lines, number) | self.counted(self.shared, number) for number in every]
 
     def ready(self, study: Study) -> Ready:
         return make_ready(study, cache=self.cache, progress=self.progress)
 
-    def named(self, specs: list[str], operation: str) -> list[SharedBy]:
+    def named(self, specs: list[str], how: str) -> list[SharedBy]:
         """The lines of all kernels, by name."""
+        operation = f"{OPERATION}{how}"
         ready = self.ready(sharing_study(specs, operation))
         names = ready.study.names
         subject = Subject(ready=ready, names=(names[0], names[1]))
         return explain_sharing(subject, names, operation, cache=self.cache, progress=self.progress).kernels
 
-    def touched_lines(self, number: int) -> float:
-        """What the suite exact-lines counts."""
-        arm = self.lines.arms[number]
+    def counted(self, ready: Ready, number: int) -> dict[str, float]:
+        """The figures of a study's step in one kernel."""
+        arm = ready.arms[number]
         with tempfile.TemporaryDirectory() as name:
-            trial = make_trial(arm, script_of_all_steps(self.lines, arm, SEED), 1, Path(name))
+            trial = make_trial(arm, script_of_all_steps(ready, arm, SEED), 1, Path(name))
             trial.into.mkdir()
-            outcome = exact_machine(self.lines).boot_once(trial)
+            outcome = exact_machine(ready).boot_once(trial)
             assert not outcome.void, outcome.message
-            return self.lines.prepared.parse(trial.into, 0)["touched-lines"]
+            return ready.prepared.parse(trial.into, 0)
 
     def found(self, before: str, after: str) -> tuple[Found, ...]:
         """What differs between two kernels, by measure."""
@@ -132,17 +138,22 @@ class Counter:
         least = told.operations / 2
         rows = [row for row in told.rows if abs(row.difference) >= least or row.was]
         functions = tuple(f"{row.was} > {row.function}" if row.was else row.function for row in rows)
-        left, right = self.sharing[one], self.sharing[other]
-        shared = {line.name for line in left.lines} ^ {line.name for line in right.lines}
-        assert left.accesses is not None and right.accesses is not None
-        assert left.locked is not None and right.locked is not None
+        before_it, after_it = self.figures[one], self.figures[other]
+        named = (
+            (changed(self.touching[one], self.touching[other]), moved(self.sharing[one], self.sharing[other]))
+            if self.sharing
+            else (None, None)
+        )
+        figures = dict(zip(FIGURES, (*named, (), ()), strict=True))
         return (
             Found(second - first, functions),
-            Found(self.touched[other] - self.touched[one], changed(self.touching[one], self.touching[other])),
-            Found(right.median - left.median, tuple(sorted(shared))),
-            Found(right.accesses - left.accesses),
-            Found(right.locked - left.locked),
+            *(Found(after_it[figure] - before_it[figure], names) for figure, names in figures.items()),
         )
+
+
+def moved(one: SharedBy, other: SharedBy) -> tuple[str, ...]:
+    """Lines that two threads share in one of two kernels only."""
+    return tuple(sorted({line.name for line in one.lines} ^ {line.name for line in other.lines}))
 
 
 def changed(one: SharedBy, other: SharedBy) -> tuple[str, ...]:
@@ -158,11 +169,12 @@ def is_right(found: Found, expected: Found | None) -> bool:
     """True if the figure is as expected, and nothing is named that should not be: a place is a function, or an object and a field."""
     if expected is None:
         return True
-    if found.more != expected.more or len(expected.names) == 0 < len(found.names):
+    if found.more != expected.more or (found.names and not expected.names):
         return False
-    for place in expected.names:
+    for place in () if found.names is None else expected.names or ():
         thing, _, field = place.partition(".")
-        if not any(field in name for name in found.names) or not all(name.startswith(thing) for name in found.names):
+        names = found.names or ()
+        if not any(field in name for name in names) or not all(name.startswith(thing) for name in names):
             return False
     return True
 
@@ -190,6 +202,7 @@ def main() -> None:
     """Count, print the table, or put it into the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=Path, metavar="DIR", help="with kernels that are built already")
+    parser.add_argument("--unnamed", action="store_true", help="lines without names")
     parser.add_argument("--write", action="store_true", help=f"replace the table in docs/evidence/{DOCUMENT.name}")
     given = parser.parse_args()
     names = dict.fromkeys(name for plant in PLANTS for name in (plant.before, plant.after))
@@ -199,7 +212,7 @@ def main() -> None:
         else SOURCE + (f",patch={PATCHES / name}.patch" if name != BASE else "")
         for name in names
     }
-    lines = table(["planted", "between", *MEASURES, "not as expected"], rows(Counter(kernels)))
+    lines = table(["planted", "between", *MEASURES, "not as expected"], rows(Counter(kernels, given.unnamed)))
     print("\n".join(lines))
     if given.write:
         write("planted-changes", lines, DOCUMENT)

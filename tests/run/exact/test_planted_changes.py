@@ -26,6 +26,8 @@ from planted_changes import Found
         (Found(1, ("files_struct.next_fd", "file.f_count")), Found(1, ("files_struct.next_fd",)), False),
         (Found(1), Found(1, ("alloc_fd",)), False),
         (Found(-1, ("alloc_fd",)), Found(1, ("alloc_fd",)), False),
+        (Found(1, None), Found(1, ("files_struct.next_fd",)), True),
+        (Found(2, None), Found(1, ("files_struct.next_fd",)), False),
         (Found(7), None, True),
     ],
 )
