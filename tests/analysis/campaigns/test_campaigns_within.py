@@ -264,6 +264,22 @@ def test_what_changed_comes_first_and_the_largest_of_it(run: Path) -> None:
     assert nothing.table is None and nothing.sentences[0].startswith("0 of ")
 
 
+def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_path: Path) -> None:
+    """Readers had to look up what A to D are, and read four times that nothing is attributable."""
+    runs = [str(make_run(tmp_path / f"month{month}", 5 * month, day=30 * month)) for month in (1, 2)]
+    shown = wording.page_of(campaigns(runs))
+    first = shown.sections[0]
+    assert shown.title == "old, new in 2 runs"
+    assert first.sentences[1].startswith("new (month1) against old (month1): job/time takes ")
+    assert first.sentences[2].startswith("new (month2) against old (month2): job/time takes ")
+    assert " longer (+" in first.sentences[1], "with its interval"
+    assert first.table is not None and first.table.head[1:3] == ["from", "to"]
+    assert {cell for row in first.table.rows for cell in row[1:3]} <= {
+        f"{n} (month{m})" for n in ("old", "new") for m in (1, 2)
+    }
+    assert sum("attributable" in sentence for sentence in first.sentences) <= 1
+
+
 def test_what_is_piped_is_short_and_the_rest_is_on_request(run: Path) -> None:
     """It printed 370 lines, of up to 110 columns."""
     brief, full = (CliRunner().invoke(kduel, ["diff", str(run), *more]).output for more in ([], ["--full"]))

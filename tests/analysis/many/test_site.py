@@ -224,11 +224,12 @@ def test_the_answer_says_that_times_are_emulated_and_what_its_exact_part_found(t
 
 def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) -> None:
     place = tmp_path / "runs"
-    for day, change in enumerate((0, 0, 5, 5, 5), 1):
-        make_run(place / f"day{day}", change, seed=day, day=day, blocks=10, most=10)
+    for day, (change, blocks) in enumerate(((0, 10), (0, 3), (5, 10), (5, 3), (5, 10)), 1):
+        make_run(place / f"day{day}", change, seed=day, day=day, blocks=blocks, most=10)
     called("site", place, "--output", tmp_path / "site", "--quiet")
     text = unescape((tmp_path / "site/index.html").read_text())
-    assert "; worse in each of the last 3 runs, since 2026-01-04." in text
+    assert "; worse in 2 of the last 3 runs, since 2026-01-04." in text
+    assert "changes of level" not in text, "a column of dashes"
     assert '<p class="next">What is different since then: <code>kduel diff day2 day3</code></p>' in text
 
 

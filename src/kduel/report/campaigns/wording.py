@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 from msgspec import structs
@@ -12,9 +13,11 @@ from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, perce
 from kduel.core.text import list_few, plural
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
+from kduel.report.content.answer import change_words, interval_words
 from kduel.report.content.digest import side_words
 
 MOST_CONFOUNDS = 60
+MOST_PAIRS = 4
 MOST_CHANGES = 10
 """Lines about what changed at the beginning: the largest changes."""
 
@@ -28,10 +31,11 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool
     sections = [changed_section(found), *(structs.replace(one, folded=True) for one in rest)]
     if claims:
         sections.append(claims_section(claims))
-    names = " against ".join(column.name for column in found.columns[:3])
-    more = f" and {len(found.columns) - 3} more" if len(found.columns) > 3 else ""
+    named = [*dict.fromkeys(column.contender for column in found.columns)]
+    runs = [*dict.fromkeys(Path(column.run).name for column in found.columns)]
+    of_runs = f" in {plural(len(runs), 'run')}" if len(runs) > 1 else ""
     shown = [section for section in sections if section.sentences or section.table or section.bullets]
-    return CampaignPage(title=f"Runs: {names}{more}", sections=shown)
+    return CampaignPage(title=f"{list_few(named, 3)}{of_runs}", sections=shown)
 
 
 def changed_section(found: Campaigns) -> PageSection:
@@ -39,11 +43,12 @@ def changed_section(found: Campaigns) -> PageSection:
     changes = [(pair, change) for pair in found.between for change in pair.changes if change.n]
     shown = [both for both in changes if shows_difference(both[1]) and both[1].claimed and not both[1].below_delta]
     shown.sort(key=lambda both: -abs(both[1].effect_pct or 0.0))
-    names = letters(found)
+    names = kernels_first(found)
     rows = [
         [
             f"{change.benchmark}/{change.metric}",
-            f"{names[pair.before]} to {names[pair.after]}",
+            names[pair.before],
+            names[pair.after],
             effect(change),
             ", ".join(filter(None, (change.word, side_words(change)))),
         ]
@@ -52,22 +57,41 @@ def changed_section(found: Campaigns) -> PageSection:
     undecided = sum(change.verdict == "undecided" for _, change in changes)
     more = f", the largest {MOST_CHANGES} first" if len(shown) > MOST_CHANGES else ""
     sentences = [
-        f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided. "
-        + ", ".join(f"{column.letter} is {column.name}" for column in found.columns)
-        + "."
+        f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided."
     ]
-    sentences += [
-        f"{names[pair.before]} to {names[pair.after]}: not attributable to one cause."
-        for pair in found.between
-        if any(one is pair for one, _ in shown)
-        and pair.attribution.cause is None
-        and (pair.attribution.things or pair.attribution.unknown)
-    ]
+    for pair in sorted(found.between, key=lambda one: not one.attribution.same_run)[:MOST_PAIRS] if shown else []:
+        mine = [change for one, change in shown if one is pair]
+        rest = f"; {plural(len(mine) - 1, 'more change')}" if len(mine) > 1 else ""
+        first = (
+            f"{mine[0].benchmark}/{mine[0].metric} {change_words(mine[0])}{interval_words(mine[0])}"
+            if mine
+            else "no change that matters is shown"
+        )
+        sentences.append(f"{names[pair.after]} against {names[pair.before]}: {first}{rest}.")
+    open_pairs = {
+        id(pair)
+        for pair, _ in shown
+        if pair.attribution.cause is None and (pair.attribution.things or pair.attribution.unknown)
+    }
+    if open_pairs:
+        pairs = len({id(pair) for pair, _ in shown})
+        where = "No change" if len(open_pairs) == pairs else f"In {len(open_pairs)} of {pairs} pairs no change"
+        sentences.append(f"{where} is attributable to one cause: too much else differs, or too little is known.")
     table = (
-        CampaignTable(head=["metric", "columns", "change", "verdict"], rows=rows, numbers_from=4) if rows else None
+        CampaignTable(head=["metric", "from", "to", "change", "verdict"], rows=rows, numbers_from=5) if rows else None
     )
     bullets = changed_lines({column.run: column.changed for column in found.columns})
     return PageSection(heading="What changed", sentences=sentences, table=table, bullets=bullets)
+
+
+def kernels_first(found: Campaigns) -> dict[str, str]:
+    """By column name, `debian-6.12 (run1)`: the contender, with its run where there are several."""
+    return {
+        column.name: f"{column.contender} ({run})"
+        if (run := column.name.removesuffix(column.contender).strip())
+        else column.name
+        for column in found.columns
+    }
 
 
 def letters(found: Campaigns) -> dict[str, str]:

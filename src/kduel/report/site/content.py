@@ -205,13 +205,17 @@ def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
     """`; worse in each of the last 17 runs, since 2026-04-02`: clause on the side of the latest runs of a pair, and the runs before and
     after it began, empty where all are so."""
     runs = list(by_run(rows).items())
-    (_, tone), *_ = signs = [sign_and_tone(mine) for _, mine in runs]
-    count = next((place for place, one in enumerate(signs) if one != signs[0]), len(runs))
-    if count < 2 or tone not in ("better", "worse"):
+    tones = [sign_and_tone(mine)[1] for _, mine in runs]
+    if tones[0] not in ("better", "worse"):
         return "", []
-    since = runs[count - 1][1][0]["measured"][:10]
-    between = [runs[count][0], runs[count - 1][0]] if count < len(runs) else []
-    return f"; {tone} in each of the last {count} runs, since {since}", between
+    reach = next((place for place, one in enumerate(tones) if one not in (tones[0], "undecided")), len(runs))
+    reach = max(place for place in range(reach) if tones[place] == tones[0]) + 1
+    if reach < 2:
+        return "", []
+    count = tones[:reach].count(tones[0])
+    how_many = f"each of the last {reach}" if count == reach else f"{count} of the last {reach}"
+    between = [runs[reach][0], runs[reach - 1][0]] if reach < len(runs) else []
+    return f"; {tones[0]} in {how_many} runs, since {runs[reach - 1][1][0]['measured'][:10]}", between
 
 
 def certainty(rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
@@ -259,7 +263,8 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
     """The benchmarks over time; too few runs for a change are said once."""
     lines = {name: lines_of(name, history) for name in benchmarks}
     longest = max((len(line.points) for line in itertools.chain(*lines.values())), default=0)
-    if longest < 2 * FEWEST:
+    few = longest < 2 * FEWEST
+    if few:
         said = (
             f"A change of level takes {2 * FEWEST} runs of one contender on one machine; here are {longest} at most."
         )
@@ -273,10 +278,12 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
         ]
         for name, found in lines.items()
     ]
+    head: Row = ["benchmark", Cell("series", number=True), "changes of level"]
+    shown = 2 if few else 3
     return Section(
         heading="Benchmarks over time",
         sentences=[said, *history.apart],
-        table=table(["benchmark", Cell("series", number=True), "changes of level"], rows),
+        table=table(head[:shown], [row[:shown] for row in rows]),
     )
 
 
