@@ -201,6 +201,8 @@ def test_what_schedulers_did_is_the_next_question_where_the_run_can_tell() -> No
     results = simulated()
     results.metrics[-1].group = GROUP
     assert answer(results).command == "kduel explain RUN --scheduler"
+    last = ["".join(words for words, _ in line) for line in closing(results, "RUN", 100, 24)]
+    assert any(line.endswith(" kduel explain RUN --scheduler") for line in last)
     woken = results.metrics[1]
     results.steps = [StepResult(label=woken.benchmark, benchmark="wakeup", parameters={})]
     assert answer(results).command == "kduel explain RUN --scheduler", "times of real CPUs are not watched"

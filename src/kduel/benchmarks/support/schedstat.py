@@ -49,6 +49,8 @@ _KEPT = {
     "wakeups-affine": "wake-ups that moved the task to the waking CPU",
 }
 """Counters of domains that become metrics: the sum over all CPUs and domains, and over those of each level."""
+_SHARE = "remote-share"
+_OF_DOMAINS = _KEPT | {_SHARE: "wake-ups of a task that last ran on another CPU of the domain, of all"}
 LEVELS = 8
 """Domains of a CPU, the smallest one first, that are told apart."""
 _ABOUT = {
@@ -63,8 +65,12 @@ _ABOUT = {
     "local-share": "wake-ups by the CPU that the task then ran on, of all",
     "delay-per-slice": "time that a runnable task waited for each of its time slices",
 }
-_UNITS = {"run-time": "ms", "run-delay": "ms", "local-share": "%", "delay-per-slice": "us"}
-_DERIVED = {"local-share": "wakeups-local by wakeups, in per cent", "delay-per-slice": "run-delay by time-slices"}
+_UNITS = {"run-time": "ms", "run-delay": "ms", "local-share": "%", _SHARE: "%", "delay-per-slice": "us"}
+_DERIVED = {
+    "local-share": "wakeups-local by wakeups, in per cent",
+    _SHARE: "wakeups-remote by wakeups of all levels, in per cent",
+    "delay-per-slice": "run-delay by time-slices",
+}
 
 
 def wrap(lines: str, switch: str = SYSCTL) -> str:
@@ -98,15 +104,17 @@ def is_of_level(group: str, metric: str) -> bool:
 @functools.cache
 def metrics() -> tuple[Metric, ...]:
     """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
-    about = _ABOUT | _KEPT
+    about = {name: (name, text) for name, text in (_ABOUT | _OF_DOMAINS).items()}
     for level in range(LEVELS):
-        about |= {of_level(name, level): f"{text}, domains of level {level}" for name, text in _KEPT.items()}
+        about |= {
+            of_level(name, level): (name, f"{text}, domains of level {level}") for name, text in _OF_DOMAINS.items()
+        }
     return tuple(
         Metric(
-            f"sched-{name}", _UNITS.get(name, "count"), "none", f"{text}, over all CPUs, during the step",
-            group=GROUP, optional=True, derived=_DERIVED.get(name, ""),
+            f"sched-{name}", _UNITS.get(plain, "count"), "none", f"{text}, over all CPUs, during the step",
+            group=GROUP, optional=True, derived=_DERIVED.get(plain, ""),
         )
-        for name, text in about.items()
+        for name, (plain, text) in about.items()
     )  # fmt: skip
 
 
@@ -134,6 +142,8 @@ def difference(before: str, after: str) -> dict[str, float]:
         raise ParseError(f"the counter {fallen[0]} of /proc/schedstat fell during the step")
     if grown["wakeups"]:
         grown["local-share"] = 100 * grown["wakeups-local"] / grown["wakeups"]
+        remote = [name for name in grown if name.endswith("wakeups-remote")]
+        grown |= {name.replace("wakeups-remote", _SHARE): 100 * grown[name] / grown["wakeups"] for name in remote}
     if grown["time-slices"]:
         grown["delay-per-slice"] = 1000 * grown["run-delay"] / grown["time-slices"]
     return {f"sched-{name}": value for name, value in grown.items()}

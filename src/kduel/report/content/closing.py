@@ -7,7 +7,7 @@ import textwrap
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.report.content.answer import answer
+from kduel.report.content.answer import answer, scheduler_step
 from kduel.report.content.counted import commands_of_parts, is_counted, is_sharing, is_touching
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.evidence import evidence
@@ -114,6 +114,7 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     if undecided:
         sentences.append((f"{plural(len(undecided), 'metric')} undecided{foremost_reason(undecided, results)}", ""))
     sentences += reversed(commands_of_parts(results, run))
+    sentences += filter(None, [scheduler_step(results, run)])
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []
