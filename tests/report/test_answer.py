@@ -73,6 +73,15 @@ def test_contenders_that_differ_come_first() -> None:
     assert said.index("new against old") < said.index("same")
 
 
+def test_what_begins_like_a_sentence_follows_a_full_stop() -> None:
+    results = simulated(contenders=("old", "open", "new"))
+    for metric in results.metrics:
+        if metric.contender == "open":
+            metric.verdict = "undecided"
+    results.headlines = headlines(results)
+    assert re.search(r"new against old, .*\. (Undecided|No|None)", answer(results).text)
+
+
 def test_a_change_from_nothing_has_its_unit() -> None:
     results = exact()
     late = results.metrics[0]

@@ -93,7 +93,8 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
         compared = sorted(compared_pairs(results), key=lambda pair: not differing(results, *pair)[1])
         pairs, rest = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]], len(compared) - MOST_PAIRS
         more = f"; {plural(rest, 'more contender')} below" if rest > 0 else ""
-    claim = ("; ".join(pairs) or "No two contenders were measured") + more
+    first, *others = pairs or ["No two contenders were measured"]
+    claim = first + "".join(f"{'.' if one[:1].isupper() else ';'} {one}" for one in others) + more
     claim = f"W{claim[1:]}" if not label and claim.startswith("with ") else claim
     notes = [certainty(results)] if any(map(shows_difference, results.gating)) else []
     if unfinished := find_unfinished(results):
