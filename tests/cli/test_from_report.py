@@ -88,6 +88,8 @@ def test_a_report_becomes_a_study_of_the_same_question(mail: str, tmp_path: Path
     assert len(study.steps) == 1 and study.steps[0].primary == table["primary"]
     assert max(map(len, text.splitlines())) <= 200
     assert str(tmp_path / "robot.toml") in done.output
+    place = read_report(FIXTURES / mail).tree
+    assert f"as linux{f' ({place})' if place else ''}: git" in done.output and "robot-reports.md" in done.output
 
 
 @pytest.mark.parametrize("mail", COMMITS)
