@@ -3,7 +3,7 @@
     python perf/planted_changes.py [--trees DIR] [--unnamed] [--write]
 
 Builds Debian's 6.12 as it is and with each patch of studies/planted, and counts dup in them by three measures: instructions (named by
-function), lines touched (of the suite exact-lines; named by `explain --lines`), and lines that two threads share, with the accesses to
+function), lines touched (as in the suite exact-lines; named by `explain --lines`), and lines that two threads share, with the accesses to
 them. PLANTS says beforehand what each must find. --write replaces the table in docs/evidence/known-changes.md. --trees takes kernels
 that are built already, in DIR/base and DIR/PATCH; with --unnamed they may have no type information, and lines have no names.
 Otherwise seven kernels are built, which takes half an hour the first time.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +22,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from known_changes import BUILT, DOCUMENT, SEED, medians, spell
+from msgspec import structs
 from verdict_calibration import table, write
 
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
 from kduel.explain.sharing.compare import SharedBy
 from kduel.explain.sharing.touched import by_object
+from kduel.guest import boots
 from kduel.run.exact.measure import count_arms, exact_machine, explain_step, make_trial, script_of_all_steps
 from kduel.run.exact.sharing import explain_sharing, sharing_study
 from kduel.run.exact.subject import STUDY, Subject, operation_study
@@ -104,10 +107,17 @@ class Counter:
         self.lines = self.ready(assemble(parse_study(text, "planted"), text, "planted"))
         self.shared = self.ready(sharing_study(specs, f"{OPERATION}/threads"))
         self.touching, self.sharing = ([] if unnamed else self.named(specs, how) for how in ("", "/threads"))
-        every = range(len(specs))
-        self.figures = [self.counted(self.lines, number) | self.counted(self.shared, number) for number in every]
+        with boots.pool(2) as threads:
+            touched, shared = (
+                list(threads.map(partial(self.counted, ready), range(len(specs))))
+                for ready in (self.lines, self.shared)
+            )
+        self.figures = [one | other for one, other in zip(touched, shared, strict=True)]
 
     def ready(self, study: Study) -> Ready:
+        """With each step counted once, as it comes: nothing but the plant differs between two kernels."""
+        steps = [structs.replace(step, parameters={**step.parameters, "conditions": 0}) for step in study.steps]
+        study = structs.replace(study, steps=steps)
         return make_ready(study, cache=self.cache, progress=self.progress)
 
     def named(self, specs: list[str], how: str) -> list[SharedBy]:

@@ -17,11 +17,11 @@ VALUES = {
 }  # fmt: skip
 
 
-def line() -> str:
+def line(**more: object) -> str:
     return json.dumps({
         "operation": "null-call", "mode": "exact", "unit": "instructions", "count": 3, "samples": SAMPLES, "empty": 0,
         "hops": 1, "region": 1, "median": 300, "mean": 320, "min": 300, "max": 360, "resolution": 1,
-    })  # fmt: skip
+    } | more)  # fmt: skip
 
 
 def seen(**changed: object) -> str:
@@ -65,6 +65,21 @@ def test_two_visits_that_cannot_be_told_apart_give_no_value_unless_they_agree() 
     assert parse(seen(), seen()) == VALUES
     with pytest.raises(ParseError, match="counted 2 times"):
         parse(seen(), seen(touched=[[3, 1, 1, 1, 1, 1, 1]]))
+
+
+def test_conditions_that_take_equally_long_may_touch_different_lines() -> None:
+    """They are told apart by their order, as in a kernel so small that nothing else runs."""
+    plain = {"number": 0, "phase": 0, "times": 1, "environment": 0, "layout": 0, "held": 0, "before": ""}
+    which = [plain, plain | {"number": 1, "environment": 64}]
+    stdout = "".join(f"{line(condition=one)}\n" for one in which)
+    touched = [[[3, value, 1, 1, 1, 1, 1]] for value in (4, 6)]
+    visits = "".join(
+        f"{one}\n" for one in (seen(region=2), *(seen(touched=one) for one in touched), seen(kernel=5000))
+    )
+    raw = Raw(stdout=stdout, stderr="", exit_status=0, files={FOOTPRINTS: visits})
+    two = LINES.read_parameters({"operation": "null-call", "conditions": 2})
+    assert LINES.parse(raw, two)["touched-lines"] == 5
+    assert list(LINES.details(raw, two).conditions["touched-lines"].values()) == [4, 6]
 
 
 def test_without_the_plug_in_there_is_no_value() -> None:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.kbench import PLUGIN as KBENCH
-from kduel.benchmarks.kbench import KbenchParameters, Operation, check_line, read_lines
+from kduel.benchmarks.kbench import KbenchLine, KbenchParameters, Operation, check_line, read_lines
 from kduel.benchmarks.request import CLOCK
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.operations import GROUP_OF, WORDS
@@ -105,21 +105,23 @@ def read_footprints(raw: Raw, parameters: LinesParameters) -> dict[str, Footprin
     if FOOTPRINTS not in raw.files:
         raise ParseError("nothing was counted: that takes the machine icount")
     known = [read_json(line, Footprint, "the plug-in's line") for line in raw.files[FOOTPRINTS].splitlines()]
-    found = {}
+    region = next((line.region for line in lines), 0)
+    visits = [one for one in known if one.region == region]
     for line in lines:
         check_line(line)
-        # Other conditions, situations and steps are in the file, too: this one's calls are those of its clock.
-        fitting = [one for one in known if one.region == line.region and fits(one, line.count, sum(line.samples))]
-        if not fitting or any(one.touched != fitting[0].touched for one in fitting):
-            raise ParseError(f"the plug-in counted {len(fitting)} times what kbench's clock saw")
-        found[str(line.condition or "")] = fitting[0]
-    return found
+    # Other steps are in the file, too, and conditions may take equally long: this step's visits are those that follow one another
+    # as its lines do, each with the calls of its clock.
+    spans = [visits[at : at + len(lines)] for at in range(len(visits) - len(lines) + 1)]
+    fitting = [span for span in spans if all(map(fits, span, lines))]
+    if not fitting or any([one.touched for one in span] != [one.touched for one in fitting[0]] for span in fitting):
+        raise ParseError(f"the plug-in counted {len(fitting)} times what kbench's clock saw")
+    return {str(line.condition or ""): one for line, one in zip(lines, fitting[0], strict=True)}
 
 
-def fits(one: Footprint, count: int, clock: float) -> bool:
-    """True if these are `count` calls that took so much by the guest's clock."""
+def fits(one: Footprint, line: KbenchLine) -> bool:
+    """True if these are the line's calls, and took so much by the guest's clock."""
     calls = sum(times for times, *_ in one.touched)
-    return one.count == calls == count and 0 <= one.user + one.kernel - clock <= CLOCK * count
+    return one.count == calls == line.count and 0 <= one.user + one.kernel - sum(line.samples) <= CLOCK * line.count
 
 
 PLUGIN = Lines()
