@@ -1,9 +1,9 @@
-"""Bisection under noise on simulated measurements: the table of docs/bisect.md, written by this script.
+"""Bisection under noise on simulated measurements: the table of docs/evidence/bisect.md, written by this script.
 
     .venv/bin/python perf/bisect_calibration.py [--runs 200] [--write]
 
 The search that users run is the one simulated. Seeded; at 200 runs about half an hour of one processor. With --write the
-table in docs/bisect.md is replaced, between `<!-- table calibration -->` and `<!-- end of calibration -->`.
+table in docs/evidence/bisect.md is replaced, between `<!-- table calibration -->` and `<!-- end of calibration -->`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from kduel.run.bisect.terms import SearchSettings
 
-DOCUMENT = Path(__file__).parents[1] / "docs/bisect.md"
+DOCUMENT = Path(__file__).parents[1] / "docs/evidence/bisect.md"
 BEGIN, END = "<!-- table calibration -->\n", "<!-- end of calibration -->"
 SETTINGS = SearchSettings(confirm=0, negligible=1e-6, most=3000)
 ERROR = 1 - SETTINGS.probability

@@ -40,10 +40,10 @@ SURE = float(np.log(20))
 """Logarithm of the Bayes factor for a change: at most one search in 20 without any finds one."""
 FEWEST_BLOCKS = 3
 MOST_OTHERS = 4
-"""Commits measured in a block besides the ends; by simulation (docs/bisect.md)."""
+"""Commits measured in a block besides the ends; by simulation (docs/evidence/bisect.md)."""
 MARGIN = 0.4
 """The search goes on until the wrong answer's probability is this part of what is allowed: with drift and heavy tails,
-which are not in the model, the answer still holds as often as promised (docs/bisect.md)."""
+which are not in the model, the answer still holds as often as promised (docs/evidence/bisect.md)."""
 CONFIRMS = 25.0
 """Blocks that a change of one spread of the ends' differences would take, beyond the fewest; by simulation."""
 LIVE = 0.01
