@@ -99,6 +99,23 @@ def test_more_work_takes_more_time(tmp_path: Path) -> None:
     assert 2 < many / few < 30
 
 
+def test_kinds_of_work_are_counted_beside_the_calls(tmp_path: Path) -> None:
+    faults, idle = (run("--exact", "--count", "50", name, cwd=tmp_path) for name in ("fault-anonymous", "null-call"))
+    kbench = benchmark("kbench")
+
+    def work(text: str, operation: str) -> dict[str, float]:
+        return kbench.details(raw(text), parameters(operation=operation, mode="exact")).work["instructions"]
+
+    done = work(faults, "fault-anonymous")
+    assert 1 <= done["takes page faults"] < 2 and done["sleeps"] == 0
+    assert work(idle, "null-call")["takes page faults"] < 0.5
+    # Two operations in a call.
+    twice = faults.replace('"hops":1,', '"hops":2,')
+    assert twice != faults and work(twice, "fault-anonymous")["takes page faults"] == done["takes page faults"] / 2
+    # A program that does not say it.
+    assert work(REAL, "null-call") == {}
+
+
 def test_exact_values_come_from_the_median_and_the_mean() -> None:
     values = benchmark("kbench").parse(raw(REAL), parameters(operation="null-call", mode="exact"))
     line = read_line(REAL)

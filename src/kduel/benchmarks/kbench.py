@@ -93,6 +93,12 @@ class KbenchLine(Struct, frozen=True):
     """Number of rounds of calls that it took to warm up."""
     steady: bool = True
     """True if the last two of them had the same median and mean."""
+    sleeps: Natural | None = None
+    """How often the process slept in all calls; None, as of the next two, where the program is older."""
+    preemptions: Natural | None = None
+    """How often it was switched away from while it could run."""
+    faults: Natural | None = None
+    """How many page faults it took."""
 
 
 PRINTED = 1e-9
@@ -145,6 +151,17 @@ def modes_of(lines: list[KbenchLine]) -> list[Mode]:
             groups.append([value])
     found = [Mode(median(group), len(group) / len(values)) for group in groups]
     return sorted((mode for mode in found if mode.share >= MODE_LEAST), key=lambda mode: -mode.share)
+
+
+def work_of(lines: list[KbenchLine]) -> dict[str, float]:
+    """Times that an operation does each kind of work; none where the program is older and says nothing."""
+    done = [(line.sleeps, line.preemptions, line.faults) for line in lines]
+    operations = sum(line.count * line.hops for line in lines)
+    return {
+        name: sum(each) / operations
+        for name, each in zip(("sleeps", "is preempted", "takes page faults"), zip(*done, strict=True), strict=True)
+        if None not in each
+    }
 
 
 def errors_of(line: KbenchLine) -> dict[str, float]:
@@ -291,7 +308,11 @@ class Kbench(Benchmark[KbenchParameters]):
             "instructions": {str(line.condition or ""): line.median for line in lines},
             "instructions-mean": {str(line.condition or ""): line.mean for line in lines},
         }
-        return Details(conditions=values if parameters.conditions else {}, modes={"instructions": modes_of(lines)})
+        return Details(
+            conditions=values if parameters.conditions else {},
+            modes={"instructions": modes_of(lines)},
+            work={"instructions": work_of(lines)},
+        )
 
 
 PLUGIN = Kbench()

@@ -75,6 +75,8 @@ class Details(Struct, kw_only=True):
     """By metric: its value under each condition that must not matter, by the condition's description."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By metric: the modes of its single measurements, the most frequent first."""
+    work: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By metric: how often an operation does a kind of work, such as to sleep, which says whether two contenders do the same."""
     slices: dict[str, list[SliceValue]] = field(default_factory=dict)
     """By metric: its slices, in their order."""
     errors: dict[str, float] = field(default_factory=dict)
@@ -138,6 +140,8 @@ class Samples(Struct, kw_only=True):
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender, of the first block that has them."""
+    work: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By contender, of the first block that has it."""
     slices: dict[str, list[list[SliceValue]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the slices that a value was reduced from; empty where there were none."""
     turns: dict[str, list[list[StepTurns]]] = field(default_factory=dict)

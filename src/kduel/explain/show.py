@@ -96,19 +96,25 @@ def moved_lines(found: Explanation, limit: int) -> list[Line]:
 def changed_work(found: Explanation) -> list[str]:
     """A sentence for each kind of work that an operation does in one kernel only, so that its count is of something else there."""
     said: list[str] = []
-    for what, (context, functions) in KINDS_OF_WORK.items():
+    for what, (context, functions) in KINDS_OF_WORK.items() if not found.boot else ():
         rows = [row for row in found.rows if row.context == context or row.function.partition(".")[0] in functions]
-        counts = {
+        counts: dict[str, float] = {
             found.baseline: sum(row.baseline for row in rows),
             found.contender: sum(row.contender for row in rows),
         }
-        less, more = sorted(counts, key=counts.__getitem__)
-        if counts[more] >= found.operations and counts[less] < RARELY * counts[more] and not found.boot:
-            hardly = "hardly " if counts[less] else "not "
-            said.append(
-                f"The operation {what} in {more}, and {hardly}in {less}: its meaning has changed, and the count is of other work."
-            )
+        said += changed_kind(what, counts, found.operations)
     return said
+
+
+def changed_kind(what: str, counts: dict[str, float], least: float) -> list[str]:
+    """The sentence about a kind of work that one of two kernels does at least `least` times, and the other hardly; else none."""
+    less, more = sorted(counts, key=counts.__getitem__)
+    if counts[more] < least or counts[less] >= RARELY * counts[more]:
+        return []
+    hardly = "hardly " if counts[less] else "not "
+    return [
+        f"The operation {what} in {more}, and {hardly}in {less}: its meaning has changed, and the count is of other work."
+    ]
 
 
 def condition_lines(found: Explanation) -> list[Line]:

@@ -296,7 +296,7 @@ class Collector:
         return next((order.index(index) for order in orders if index in order), 0)
 
     def detail_fields(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
-        """The fields `conditions`, `modes`, `slices`, `distributions` and `printed` of a metric's table; none where the benchmark gives no details."""
+        """The fields `conditions`, `modes`, `work`, `slices`, `distributions` and `printed` of a metric's table; none where the benchmark gives no details."""
 
         of_name = {
             name: [self.details.get((b, name), {}).get(index, Details()) for b in blocks] for name in self.names
@@ -306,12 +306,17 @@ class Collector:
             name: next((found for one in given if (found := one.modes.get(metric))), [])
             for name, given in of_name.items()
         }
+        work = {
+            name: next((done for one in given if (done := one.work.get(metric))), {})
+            for name, given in of_name.items()
+        }
         slices = {name: [one.slices.get(metric, []) for one in given] for name, given in of_name.items()}
         distributions = {name: [one.distributions.get(metric) for one in given] for name, given in of_name.items()}
         printed = {name: [one.printed.get(metric) for one in given] for name, given in of_name.items()}
         return {
             "conditions": conditions if any(map(any, conditions.values())) else {},
             "modes": modes if any(modes.values()) else {},
+            "work": work if any(work.values()) else {},
             "slices": slices if any(map(any, slices.values())) else {},
             "distributions": distributions if any(map(any, distributions.values())) else {},
             "printed": printed if any(map(any, printed.values())) else {},

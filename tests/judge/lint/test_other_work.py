@@ -1,4 +1,4 @@
-"""An operation that sleeps in one kernel only, as the run's explanations have it."""
+"""An operation that sleeps in one kernel only, as its benchmark counts it, or as the run's explanations have it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,41 @@ import msgspec
 sys.path.append(str(Path(__file__).parents[2] / "support"))
 from examples import exact
 
+from kduel.core.experiment import Metric
+from kduel.core.samples import Samples
 from kduel.explain.compare import Explanation, Row
 from kduel.explain.profile import IDLE, OPERATION
 from kduel.judge.lint.examine import findings_of_run
 
 
-def found(*explanations: dict[str, Any]) -> list[str]:
+def found(*explanations: dict[str, Any], samples: list[Samples] | None = None) -> list[str]:
     results = exact()
     results.explanations = list(explanations)
-    return [warning.message for warning in findings_of_run(results, []) if warning.code == "other-work"]
+    return [warning.message for warning in findings_of_run(results, samples or []) if warning.code == "other-work"]
+
+
+def table(work: dict[str, dict[str, float]], operation: str = "timer") -> Samples:
+    metric = Metric("instructions", "instructions", "lower")
+    return Samples(benchmark=operation, metric=metric, blocks=[1], values={name: [1.0] for name in work}, work=work)
+
+
+def test_what_is_rare_in_both_or_not_said_by_an_older_program_is_no_finding() -> None:
+    assert len(found(samples=[table({"old": {"sleeps": 0.6}, "new": {"sleeps": 0.02}})])) == 1
+    assert not found(samples=[table({"old": {"sleeps": 0.6}, "new": {"sleeps": 0.04}})])
+    assert not found(samples=[table({"old": {"sleeps": 0.4}, "new": {"sleeps": 0.0}})])
+    assert not found(samples=[table({"old": {"sleeps": 1.0}, "new": {}})])
+    assert not found(samples=[table({"old": {}, "new": {"sleeps": 1.0}, "newer": {"sleeps": 0.0}})])
+
+
+def test_each_contender_is_held_against_the_baseline() -> None:
+    both = found(
+        samples=[
+            table(
+                {"old": {"takes page faults": 0.0}, "a": {"takes page faults": 1.0}, "b": {"takes page faults": 0.0}}
+            )
+        ]
+    )
+    assert [message.partition(":")[2][:46] for message in both] == [" The operation takes page faults in a, and not"]
 
 
 def explanation(slept: int) -> dict[str, Any]:

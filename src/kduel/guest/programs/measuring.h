@@ -6,6 +6,7 @@
 #include "randomness.h"
 
 #include <math.h>
+#include <sys/resource.h>
 
 #ifndef FIRST
 #define FIRST operations /* the operation that is region 1 of the plug-in */
@@ -147,15 +148,20 @@ static void exact(const struct operation *what, long count, const struct conditi
     measure_each(operations, empties, empty_samples);
     qsort(empty_samples, (size_t)empties, sizeof *empty_samples, by_value);
     int rounds = warm_up(what, count < calls ? count : calls);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
     MARK_RESET();
     for (const struct operation *o = FIRST; o <= what && !*situation; o++) MARK_SELECT();
     measure_each(what, calls, samples);
     MARK_RESET();
+    getrusage(RUSAGE_SELF, &after);
     printf("{\"operation\":\"%s\",\"mode\":\"exact\",\"unit\":\"instructions\",\"counter\":\"%s\",\"count\":%ld", what->name,
            counter, calls);
     printf(",\"condition\":{\"number\":%u,\"phase\":%ld,\"times\":%ld,\"environment\":%ld,\"layout\":%ld,\"held\":%ld,\"before\":\"%s\"}",
            c->number, c->phase, c->times, c->environment, c->layout, c->held, c->before ? befores[c->before - 1] : "");
     printf(",\"situation\":\"%s\",\"rounds\":%d,\"steady\":%s", situation, abs(rounds), rounds > 0 ? "true" : "false");
+    printf(",\"sleeps\":%ld,\"preemptions\":%ld,\"faults\":%ld", after.ru_nvcsw - before.ru_nvcsw,
+           after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt);
     print_number("region", *situation ? 0 : (double)(what - FIRST + 1));
     print_number("resolution", per_tick());
     print_result(what, quantile(empty_samples, empties, .5), calls, per_tick());
