@@ -154,6 +154,15 @@ def test_those_that_are_not_named_are_counted(count: int, said: str) -> None:
     assert said in conclusions(different, digest(results).notes, 1.0)
 
 
+@pytest.mark.parametrize("name", ["kcidb", "latex", "mail", "markdown", "summary", "text"])
+def test_what_is_too_small_to_matter_is_said_to_be_so(name: str) -> None:
+    results = simulated()
+    results.metrics[0].verdict, results.metrics[0].below_delta, results.metrics[0].metric = "slower", True, ""
+    said = report_format(name).render(results)
+    assert "too small to matter" in " ".join(said.split())
+    assert f"{results.metrics[0].benchmark}/." not in said, "a metric without a name of its own"
+
+
 def test_what_is_undecided_is_never_called_equal() -> None:
     said = digest(undecided()).comparisons[0]
     assert said.can == []

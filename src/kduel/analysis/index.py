@@ -20,7 +20,7 @@ from kduel.core.text import plural
 from kduel.core.toml import shorten
 from kduel.store.rundir import INDEX
 
-VERSION = 11
+VERSION = 12
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""
@@ -41,7 +41,7 @@ CREATE TABLE verdict (
     unit TEXT NOT NULL, better TEXT NOT NULL, role TEXT NOT NULL, baseline TEXT NOT NULL, contender TEXT NOT NULL,
     n INTEGER NOT NULL, baseline_mean REAL, baseline_sd REAL, mean REAL, sd REAL, scale TEXT NOT NULL,
     effect_pct REAL, ci_low_pct REAL, ci_high_pct REAL, effect REAL, ci_low REAL, ci_high REAL, verdict TEXT NOT NULL,
-    wording TEXT NOT NULL
+    wording TEXT NOT NULL, small INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX verdict_by_metric ON verdict (benchmark, metric, run, contender);
 CREATE TABLE value (
@@ -63,7 +63,8 @@ CREATE VIEW series AS
     WHERE run.merged = 0;
 CREATE VIEW headline AS
     SELECT run.started, run.path, run.machine, verdict.benchmark, verdict.metric, verdict.baseline, verdict.contender,
-           verdict.verdict, verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n,
+           CASE WHEN verdict.small THEN 'too small to matter' ELSE verdict.verdict END AS verdict,
+           verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n,
            run.measured
     FROM verdict JOIN run ON run.id = verdict.run WHERE verdict.role = 'primary';
 """
@@ -89,6 +90,7 @@ QUESTIONS = {
     "pairs": "SELECT baseline, contender, count(DISTINCT path) AS runs, sum(verdict = 'faster') AS faster, "
     "sum(verdict = 'slower') AS slower, sum(verdict = 'more') AS more, sum(verdict = 'fewer') AS fewer, "
     "sum(verdict IN ('higher', 'lower', 'different')) AS differing, sum(verdict IN ('equivalent', 'equal')) AS same, "
+    "sum(verdict = 'too small to matter') AS small, "
     "sum(verdict = 'undecided') AS undecided, sum(verdict = 'not judged') AS not_judged FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
     "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, started, path, measured FROM ("
     "SELECT *, row_number() OVER (PARTITION BY machine, benchmark, metric, baseline, contender "

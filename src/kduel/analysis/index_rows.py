@@ -42,10 +42,10 @@ def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Resu
         "benchmark", "metric", "unit", "better", "role", "baseline", "contender", "n", "baseline_mean", "baseline_sd",
         "mean", "sd", "scale", "effect_pct", "ci_low_pct", "ci_high_pct", "effect", "ci_low", "ci_high", "status",
     ]  # fmt: skip
-    marks = ", ".join("?" * (len(columns) + 2))
+    marks = ", ".join("?" * (len(columns) + 3))
     connection.executemany(
-        f"INSERT INTO verdict (run, {', '.join(columns[:-1])}, verdict, wording) VALUES ({marks})",
-        [(run, *(getattr(m, column) for column in columns), m.told) for m in results.metrics],
+        f"INSERT INTO verdict (run, {', '.join(columns[:-1])}, verdict, wording, small) VALUES ({marks})",
+        [(run, *(getattr(m, column) for column in columns), m.told, bool(m.size)) for m in results.metrics],
     )
     connection.executemany("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?)", values(run, results))
     connection.executemany("INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", points(run, results))

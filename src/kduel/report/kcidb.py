@@ -87,7 +87,11 @@ def test(
         "comment": visible(
             (f"{effect}: " if effect else f"{metric.contender} against {metric.baseline}: ")
             + ("" if metric.role == "primary" else f"{metric.role}: ")
-            + (SET_BY_HARNESS if metric.by_harness else f"{metric.word}, {effect_with_interval(metric)}")
+            + (
+                SET_BY_HARNESS
+                if metric.by_harness
+                else ", ".join(filter(None, (metric.word, metric.size, effect_with_interval(metric))))
+            )
             + (f" ({metric.withheld})" if metric.withheld and not metric.by_harness else ""),
             1000,
         ),

@@ -93,6 +93,7 @@ def row(metric: MetricResult, said: Digest) -> str:
     """A metric in two lines, to fit a column of text: below the benchmark, change and means come metric, interval,
     SDs. Its notes are superscripts behind the verdict."""
     verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
+    size = rf"\emph{{{metric.size}}}" if metric.size else ""
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
     name = breakable(visible(metric.metric, 200))
     unit = escape_latex(visible(shown_unit(metric), 40)) + ARROWS[metric.better]
@@ -101,7 +102,7 @@ def row(metric: MetricResult, said: Digest) -> str:
     benchmark, numbers = breakable(visible(metric.benchmark, 200)), (effect(metric), before, after)
     upper = (benchmark, verdict, *map(escape_latex, numbers), str(metric.n))
     bounds = escape_latex(interval_text(metric))
-    lower = (rf"\quad {name}" + (f" ({unit})" if unit else ""), "", bounds, spread(before_sd), spread(after_sd), "")
+    lower = (rf"\quad {name}" + (f" ({unit})" if unit else ""), size, bounds, spread(before_sd), spread(after_sd), "")
     return rf"{' & '.join(upper)} \\*" + "\n" + rf"{' & '.join(lower)} \\"
 
 

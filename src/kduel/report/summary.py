@@ -32,6 +32,7 @@ from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer, change_words
 from kduel.report.content.closing import with_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
+from kduel.report.content.notes import key
 from kduel.report.content.ranking import ranking_lines
 
 WIDTH = 100
@@ -150,7 +151,7 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
 
 def phrase(metric: MetricResult) -> str:
     """`build/real takes 31.2 % longer (+28.1 to +34.5 %)`."""
-    name = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 60)}"
+    name = key(metric)
     _, low, high, unit = effect_numbers(metric)
     said = change_words(metric, delta(metric))
     if metric.scale == "exact":
@@ -160,7 +161,7 @@ def phrase(metric: MetricResult) -> str:
 
 def list_metrics(metrics: list[MetricResult]) -> str:
     """All of them, because readers need the complete list."""
-    return ", ".join(f"{visible(m.benchmark, 100)}/{visible(m.metric, 60)}" for m in metrics)
+    return ", ".join(map(key, metrics))
 
 
 def caveats(results: Results, said: Digest) -> Iterator[str]:

@@ -185,6 +185,22 @@ def asked(*words: str) -> Result:
     return CliRunner().invoke(query_command, list(words))
 
 
+def test_what_is_too_small_to_matter_is_no_regression(tmp_path: Path) -> None:
+    def asked(question: str) -> list[dict[str, object]]:
+        said = CliRunner().invoke(query_command, [str(tmp_path), question, "--format", "json"]).output
+        return json.loads(said)["rows"]
+
+    run_of(tmp_path, "slow", 5)
+    CliRunner().invoke(index_command, [str(tmp_path)])
+    assert [one["verdict"] for one in asked("worse")] == ["slower"] and asked("pairs")[0]["small"] == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / INDEX)) as connection:
+        connection.execute("UPDATE verdict SET small = 1")
+        connection.commit()
+    assert asked("worse") == asked("slower") == [], "the report says that nothing that matters got slower"
+    assert asked("verdicts")[0]["verdict"] == "too small to matter"
+    assert (asked("pairs")[0]["slower"], asked("pairs")[0]["small"]) == (0, 1)
+
+
 def test_an_index_that_is_older_than_the_runs_says_so(tmp_path: Path) -> None:
     def asked() -> str:
         return CliRunner().invoke(query_command, [str(tmp_path), "worse"]).output

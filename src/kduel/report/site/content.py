@@ -12,6 +12,7 @@ from kduel.analysis.campaigns.history import MetricHistory
 from kduel.analysis.index import run_query
 from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
+from kduel.core.metric_results import TOO_SMALL
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
 from kduel.report.content.counted import PART
@@ -23,7 +24,7 @@ MOST_CHARTS = 60
 """On the page of a benchmark, those with a change first."""
 TONES = {
     "faster": "better", "slower": "worse", "fewer": "better", "more": "worse", "equivalent": "same", "equal": "same",
-    "undecided": "undecided",
+    "undecided": "undecided", TOO_SMALL: "same",
 }  # fmt: skip
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
