@@ -46,7 +46,8 @@ NESTED_WARNING = (
 )
 CROWDED_WARNING = (
     "The guest has {guest} CPUs, and KDuel may use {host} of this host's: they are not pinned, wait for each other and move. "
-    "Whatever more than {host} of them do at once is slower, by how much is chance."
+    "Whatever more than {host} of them do at once is slower, by how much is chance. "
+    "Several CPUs of one speed, in virtual time, on any host: docs/exact-scheduling.md."
 )
 HALT_POLL = Path("/sys/module/kvm/parameters/halt_poll_ns")
 
