@@ -458,7 +458,7 @@ def test_the_plots_hold_what_they_show(published: Results) -> None:
     )
     matrix.cells[0].sds["wall"] = 99.0
     assert matrix_plots.time_rows(matrix, "cpu")[0]["low"] == 0
-    assert part.headlines[0] == "SCHED_OTHER against SCHED_RR: undecided in 4 of 9 cells, faster in 4, slower in 1"
+    assert part.headlines[0] == "SCHED_OTHER: undecided in 4 of 9 cells, faster in 4, slower in 1"
     assert "io 100 (io-medium)" in [row for row, _ in part.rows], "the answer has the benchmark's name"
     assert "so more may be decided than by the run's own verdicts" in part.sure
     assert {cell.said for cell in part.heat} >= {"▲ −26 %", "▲ −27 %", "▼ +8.3 %"}

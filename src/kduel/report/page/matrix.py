@@ -49,6 +49,8 @@ class MatrixPart(Struct, kw_only=True):
     families: list[FamilyPart]
     heat: list[HeatCell]
     sure: str
+    exploratory: bool
+    """Whether the cells have an error rate of their own."""
     reference: str
     """What every comparison is against; empty where they differ."""
     leads: bool
@@ -75,14 +77,15 @@ class MatrixPart(Struct, kw_only=True):
     def headlines(self) -> list[str]:
         """A sentence for each comparison, counted over the cells."""
         ordered = sorted(self.heat, key=lambda cell: self.columns.index(cell.column))
-        return [headline(column, list(cells)) for column, cells in groupby(ordered, key=lambda cell: cell.column)]
+        grouped = groupby(ordered, key=lambda cell: cell.column)
+        return [headline(head, list(cells)) for head, (_, cells) in zip(self.heads, grouped, strict=True)]
 
 
-def headline(column: str, cells: list[HeatCell]) -> str:
-    """`A against B: faster in 4 of 9 cells, slower in 1, undecided in 4`."""
+def headline(head: str, cells: list[HeatCell]) -> str:
+    """`A: faster in 4 of 9 cells, slower in 1, undecided in 4`."""
     (first, number), *others = Counter(cell.word for cell in cells).most_common()
     words = [f"{first} in {number} of {plural(len(cells), 'cell')}", *(f"{word} in {n}" for word, n in others)]
-    return f"{column}: {', '.join(words)}"
+    return f"{head}: {', '.join(words)}"
 
 
 SHOWN = 6
@@ -108,6 +111,7 @@ def matrix_part(results: Results) -> MatrixPart | None:
         if len({pair.levels[0] for pair in matrix.pairs}) == 1
         else "",
         sure=small + evidence(results).cells(len(matrix.judged)),
+        exploratory=evidence(results).varies,
         leads=bool(heat) and leads(matrix, results),
     )
 
