@@ -12,7 +12,7 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.report import DEFAULTS, Format, ReportOptions
-from kduel.store.imported.values_csv import COLUMNS, DETERMINISTIC, FORMULA, OPTIONAL
+from kduel.store.imported.values_csv import COLUMNS, FORMULA, OPTIONAL
 
 
 class CsvFormat(Format):
@@ -85,7 +85,7 @@ def kind(results: Results, metric: MetricResult) -> str:
     if metric.scale != "exact" or (is_of_time(metric.unit) and results.machine.evidence.varies):
         return "other"
     if not results.machine.evidence.varies or metric.conditions:
-        return DETERMINISTIC
+        return "exact"
     return "size" if metric.unit in BYTES else "count"
 
 

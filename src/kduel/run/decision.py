@@ -58,11 +58,6 @@ class Decision:
 
         return rule_of(self.lock)
 
-    @property
-    def exact(self) -> bool:
-        """True if a repetition gives the same."""
-        return self.lock.machine.exact
-
     def take(
         self, record: TrialRecord, values: Values | None = None, *, repeated_seconds: float = 0.0, at_once: int = 1
     ) -> None:
@@ -107,7 +102,7 @@ class Decision:
         if not complete or self.lock.blocks.fixed is not None:
             return False
         if not any(step.primary for step in self.lock.steps):
-            return self.exact
+            return not self.lock.machine.evidence.varies
         return is_finished(self.samples(complete), self.rule, without=self.records.excluded_contenders())
 
     def is_futile(self) -> bool:
@@ -149,7 +144,8 @@ class Decision:
         """True if a block counts only those steps whose verdict those before it left open: on an exact machine, where
         a repetition gives the same, and more conditions are all that a block can add. Not in a fleet, where what was
         there before a block depends on how many machines there are."""
-        return self.exact and self.lock.blocks.fixed is None and self.lock.fleet is None
+        lock = self.lock
+        return not lock.machine.evidence.varies and lock.blocks.fixed is None and lock.fleet is None
 
     def select_open_steps(self, boot: Boot) -> Boot:
         """The planned trials with the steps that are to run: all, or by need those that are still open."""

@@ -75,16 +75,12 @@ class Case:
         return first, second
 
     @cached_property
-    def steady(self) -> bool:
-        """True if neither arm varies at all, as sizes and counts do: then nothing here is noise."""
-        return self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
-
-    @cached_property
     def evidence(self) -> Evidence:
         """The part that chance has in the values."""
-        if self.counted or (self.metric.exact and self.steady):
+        steady = self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
+        if self.counted or (self.metric.exact and steady):
             return Evidence.COUNTED
-        return Evidence.CONSTANT if self.steady else Evidence.VARYING if self.metric.exact else Evidence.SAMPLED
+        return Evidence.CONSTANT if steady else Evidence.VARYING if self.metric.exact else Evidence.SAMPLED
 
     @cached_property
     def positive(self) -> bool:

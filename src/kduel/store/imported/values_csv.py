@@ -13,15 +13,15 @@ from typing import IO, get_args
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Role
 from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, location_text
-from kduel.store.imported.support.names import is_size, statistic
+from kduel.store.imported.support.names import Kind, kind_of, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
 KIND = "kind"
 """A column that may be there, too."""
-DETERMINISTIC = "exact"
-KINDS = {"time": False, "rate": False, "other": False, "count": True, "size": True, DETERMINISTIC: True}
-"""What a metric is, and whether that is exact: chance has no part in it, and one value of each contender decides,
-unless repetitions differ. Where it was counted on a deterministic machine they may."""
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("time", "rate", "other"), "measured"), **dict.fromkeys(("count", "size"), "count or size"), "exact": "exact",
+}  # fmt: skip
+"""The words of that column."""
 ASPECT = "aspect"
 """Another column that may be there: what the metric measures."""
 CONDITION = "condition"
@@ -273,14 +273,14 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> F
             f"{location_text(path, line)}: the role is {role!r}", f"It is {', '.join(ROLES)}, or nothing."
         )
     condition = without_quote(fields[places[CONDITION]].strip()) if CONDITION in places else ""
-    if condition and kind != DETERMINISTIC:
+    if condition and kind != "exact":
         raise InputError(
             f"{location_text(path, line)}: a value of the kind {kind or 'none'!r} has the condition {condition[:60]!r}",
-            f"Conditions are of counts on a deterministic machine: give the kind {DETERMINISTIC}, or no condition.",
+            "Conditions are of counts on a deterministic machine: give the kind exact, or no condition.",
         )
-    exact = KINDS[kind] if kind else is_size(benchmark, metric, unit)
+    known = KINDS[kind] if kind else kind_of(benchmark, metric, unit)
     found = number(path, line, text)
-    if exact and abs(found) >= LARGEST_EXACT and Decimal(text) != Decimal(found):
+    if known != "measured" and abs(found) >= LARGEST_EXACT and Decimal(text) != Decimal(found):
         raise InputError(
             f"{location_text(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
             f"An exact count or size is kept up to {LARGEST_EXACT}: use a larger unit, or another kind.",
@@ -295,11 +295,10 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> F
         found,
         line,
         statistic(metric),
-        exact=exact,
+        kind=known,
         # KDuel's own export, which has all columns, states by an empty one that there is none.
         aspect=ASPECTS[aspect] if aspect else "" if CONDITION in places else None,
         condition=condition,
-        deterministic=kind == DETERMINISTIC,
         numbered=True,
         role=ROLES[role] if role else None,
     )

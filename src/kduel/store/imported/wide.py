@@ -22,7 +22,7 @@ from kduel.store.imported.support.headings import (
     role_of,
     words_of,
 )
-from kduel.store.imported.support.names import is_size, statistic
+from kduel.store.imported.support.names import kind_of, statistic
 from kduel.store.imported.values_csv import (
     NUMBER,
     SIDES,
@@ -156,7 +156,7 @@ class Wide(ForeignFormat):
                     )
                 yield ForeignRow(
                     arm, trial, benchmark, metric, unit, SIDES[better], value, line, statistic(metric),
-                    exact=is_size(benchmark, metric, unit), numbered=bool(numbering),
+                    kind=kind_of(benchmark, metric, unit), numbered=bool(numbering),
                     settings=tuple((one, facts[one]) for one in about if not is_kernel(one)),
                 )  # fmt: skip
         check_end(path, line)

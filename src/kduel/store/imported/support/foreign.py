@@ -14,6 +14,7 @@ import msgspec
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Role, Statistic
 from kduel.core.samples import within_reason
+from kduel.store.imported.support.names import Kind
 
 MOST_BYTES = 64 << 20
 """Of a file that must be in memory as a whole."""
@@ -45,14 +46,11 @@ class ForeignRow(NamedTuple):
     statistic: Statistic = "value"
     least: float | None = None
     """Below which the metric cannot be, where that is known: no duration is negative."""
-    exact: bool = False
-    """Whether chance has no part in it, as in the size of what is built."""
+    kind: Kind = "measured"
     aspect: Aspect | None = None
     """What the metric measures; None where the file does not state it."""
     condition: str = ""
     """Of a count that was taken under several conditions that must not matter: which."""
-    deterministic: bool = False
-    """Whether it was counted on a deterministic machine, so that values of one trial and condition are pairs."""
     numbered: bool = False
     """Whether the file itself numbers its trials, so that the values with one number are of one trial. Else numbers count
     the repetitions of one benchmark, of which there may be as many as its program chose."""

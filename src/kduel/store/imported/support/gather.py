@@ -11,13 +11,11 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Metric, Role
 from kduel.core.samples import REASON, Samples, within_reason
 from kduel.store.imported.support.foreign import ForeignRow, location_text
-from kduel.store.imported.support.names import aspect_of, step_of
+from kduel.store.imported.support.names import Kind, aspect_of, step_of
 
 MOST_VALUES = 2_000_000
 MOST_CELLS = 8_000_000
 LONGEST_NAME = 300
-EXACT = {True: "count or size", False: "measured"}
-COUNTED = {True: "exact", False: "not exact"}
 
 
 class GatheredMetric(Struct):
@@ -26,7 +24,7 @@ class GatheredMetric(Struct):
     metric: Metric
     first: str
     """Where it was first met."""
-    deterministic: bool = False
+    kind: Kind
     role: Role | None = None
     values: dict[str, dict[int, float]] = field(default_factory=dict)
     conditions: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
@@ -108,16 +106,15 @@ class Gathering:
             aspect = aspect_of(row.benchmark, row.metric) if row.aspect is None else row.aspect
             metric = Metric(
                 name=row.metric, unit=row.unit, better=row.better, statistic=row.statistic, least=row.least,
-                exact=row.exact, aspect=aspect,
+                exact=row.kind != "measured", aspect=aspect,
             )  # fmt: skip
             place = location_text(path, row.where)
-            found = self.found[key] = GatheredMetric(metric, place, row.deterministic, row.role)
+            found = self.found[key] = GatheredMetric(metric, place, row.kind, row.role)
         known = found.metric
         for what, old, new in (
             ("unit", known.unit, row.unit),
             ("better", known.better, row.better),
-            ("kind", EXACT[known.exact], EXACT[row.exact]),
-            ("kind", COUNTED[found.deterministic], COUNTED[row.deterministic]),
+            ("kind", found.kind, row.kind),
             ("role", found.role or "", row.role or ""),
             ("aspect", known.aspect, known.aspect if row.aspect is None else row.aspect),
         ):
@@ -217,8 +214,8 @@ class Gathering:
                 primary=any(name in names_of(benchmark, metric) for name in primary)
                 if primary
                 else found.role != "exploratory",
-                paired=found.deterministic,
-                counted=found.deterministic,
+                paired=found.kind == "exact",
+                counted=found.kind == "exact",
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
                 conditions={

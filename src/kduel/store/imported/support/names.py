@@ -3,10 +3,14 @@
 A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters."""
 
 import re
+from typing import Literal
 
 from kduel.core.experiment import Aspect, Statistic
 from kduel.core.samples import StepResult
 
+Kind = Literal["measured", "count or size", "exact"]
+"""What a metric is. Chance has no part in a count or size: one value of each contender decides, unless repetitions
+differ. What is exact was counted on a deterministic machine, so that values of one trial and condition are pairs."""
 BYTES = re.compile(r"([KMGT]i?|k)?B|bytes?", re.IGNORECASE)
 SIZE = re.compile(r"(?<![a-z])sizes?(?![a-z])", re.IGNORECASE)
 IN_USE = re.compile(r"resident|working|heap|stack|memory|rss", re.IGNORECASE)
@@ -48,11 +52,12 @@ def aspect_of(benchmark: str, metric: str) -> Aspect:
     return next((aspect for pattern, aspect in ASPECTS if re.fullmatch(pattern, name, re.IGNORECASE)), "")
 
 
-def is_size(benchmark: str, metric: str, unit: str) -> bool:
-    """True if it is the size of something built: bytes of a benchmark or metric called `size`. What memory is in use is
-    not: chance has a part in that."""
-    return bool(BYTES.fullmatch(unit) and (SIZE.search(benchmark) or SIZE.search(metric))) and not (
-        IN_USE.search(benchmark) or IN_USE.search(metric)
+def kind_of(benchmark: str, metric: str, unit: str) -> Kind:
+    """Kind of a metric whose file states none: bytes of a benchmark or metric called `size` are the size of something
+    built. What memory is in use is not: chance has a part in that."""
+    names = f"{benchmark}\n{metric}"
+    return (
+        "count or size" if BYTES.fullmatch(unit) and SIZE.search(names) and not IN_USE.search(names) else "measured"
     )
 
 
