@@ -47,7 +47,7 @@ def explained_work(results: Results) -> Iterator[str]:
 
 PLUGIN = Finding(
     name="other-work", cause="An operation does other work in one kernel", weight=68,
-    meaning="An operation sleeps, is preempted or takes page faults in one kernel, and not in the other: its count or its time there "
+    meaning="An operation sleeps, switches tasks or takes page faults in one kernel, and not in the other: its count or its time there "
     "is of other work. Checked for all operations of kbench on the machine icount, and by what `kduel explain RUN` was asked for.",
     remedy="Read its verdict as one about what the operation means, and not about how fast the kernel does it.",
     check_run=other_work,
