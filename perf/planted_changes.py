@@ -45,6 +45,7 @@ SOURCE = BUILT.replace(
 )
 """The source and configuration of single commits, with type information, which names lines."""
 BASE, OPERATION = "base", "dup"
+ONCE = {"conditions": 0, "count": 40}
 LINES = f'[[benchmark]]\nuse = "lines"\noperation = "{OPERATION}"\nprimary = ["touched-lines"]\n'
 
 
@@ -116,7 +117,7 @@ class Counter:
 
     def ready(self, study: Study) -> Ready:
         """With each step counted once, as it comes: nothing but the plant differs between two kernels."""
-        steps = [structs.replace(step, parameters={**step.parameters, "conditions": 0}) for step in study.steps]
+        steps = [structs.replace(step, parameters={**step.parameters, **ONCE}) for step in study.steps]
         study = structs.replace(study, steps=steps)
         return make_ready(study, cache=self.cache, progress=self.progress)
 
