@@ -159,6 +159,10 @@ class Samples(Struct, kw_only=True):
         """Names, the baseline first."""
         return list(self.values)
 
+    def repeats(self, other: "Samples") -> bool:
+        """True if all values are those of the other, under each condition."""
+        return (self.values, self.conditions) == (other.values, other.conditions)
+
     @property
     def evidence(self) -> Evidence:
         """The part of chance in the values: none in what an exact machine counted, nor in what the benchmark declares to be always

@@ -103,7 +103,17 @@ class Decision:
             return False
         if not any(step.primary for step in self.lock.steps):
             return not self.lock.machine.evidence.varies
+        if self.repeats(complete):
+            return True
         return is_finished(self.samples(complete), self.rule, without=self.records.excluded_contenders())
+
+    def repeats(self, blocks: list[int]) -> bool:
+        """True if the last of these blocks gave what the one before it gave: on an exact machine, whose benchmarks draw nothing
+        anew, no block gives anything else."""
+        if self.lock.machine.evidence.varies or len(blocks) < 2:
+            return False
+        last, before = (self.samples([block]) for block in blocks[:-3:-1])
+        return all(one.repeats(other) for one, other in zip(last, before, strict=True))
 
     def is_futile(self) -> bool:
         """True if nothing can be decided any more and the run is to end for that."""

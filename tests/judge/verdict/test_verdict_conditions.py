@@ -72,6 +72,15 @@ def test_a_sign_that_conditions_flip_is_no_verdict_and_says_which() -> None:
     assert "81,500 (90 %), 66,000 (10 %)" in result.told
 
 
+def test_a_block_that_repeats_conditions_adds_none() -> None:
+    """On a machine with the same conditions in each block, three of them would be 15 after five blocks."""
+    assert "in 3 of 3 conditions" in judged([1000, 1100, 1050], [900, 1000, 950], blocks=5).told
+    other = table([1000, 1100, 1050], [900, 1000, 950], blocks=2)
+    other.conditions["b"][1] = {"plain": 901.0, "c1": 1000.0, "c2": 950.0}
+    (result,) = judge([other], Rule.of_edition(2, max_blocks=3))
+    assert "in 4 of 4 conditions" in result.told, "CPUs that come online in the other order"
+
+
 def test_signs_that_differ_by_less_than_delta_are_equivalent() -> None:
     result = judged([1000, 1000, 1000, 1000, 1000], [1002, 999, 1000, 1001, 998])
     assert result.verdict == "equivalent"

@@ -147,16 +147,18 @@ class Comparison:
 
     @cached_property
     def conditions(self) -> list[ConditionResult]:
-        """Counts of both arms under the same condition of the same block."""
+        """Counts of both arms under the same condition of the same block. What a later block repeats to the last digit is no
+        further condition."""
         if not self.table.conditions:
             return []
         arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
-        return [
-            ConditionResult(name=name, block=block, baseline=value, contender=after[name])
-            for block, before, after in zip(self.table.blocks, *arms, strict=True)
-            for name, value in before.items()
-            if name in after
-        ]
+        found: dict[tuple[str, float, float], ConditionResult] = {}
+        for block, before, after in zip(self.table.blocks, *arms, strict=True):
+            for name, value in before.items():
+                if name in after:
+                    one = ConditionResult(name=name, block=block, baseline=value, contender=after[name])
+                    found.setdefault((name, value, one.contender), one)
+        return list(found.values())
 
     @property
     def n(self) -> int:
