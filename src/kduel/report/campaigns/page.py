@@ -137,7 +137,8 @@ def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
 
     def cell(place: int, words: str, tag: str) -> str:
         one = tag if words else "td"  # an empty head is none
-        mark = ' class="n"' if place >= table.numbers_from else ""
+        mark = ' scope="col"' if one == "th" else ""
+        mark += ' class="n"' if place >= table.numbers_from else ""
         return f"<{one}{mark}>{safe(words)}</{one}>"
 
     def line(cells: Sequence[str], tag: str) -> str:
