@@ -367,7 +367,7 @@ def test_counters_of_the_scheduler_are_families_by_themselves() -> None:
         assert (m.q_value, m.ci_low_pct, m.verdict) == (before.q_value, before.ci_low_pct, before.verdict)
     levels = [m for m in found if "-domain" in m.metric]
     totals = [m for m in found if m not in levels and m.metric in kept]
-    assert len(levels) == 8 * 8 and len(totals) == len(kept) - 64
+    assert len(levels) == 8 * 9 and len(totals) == len(kept) - len(levels)
     for part in (levels, totals):
         p = [m.beside["p_t"] or 0 for m in part]
         assert [m.q_value for m in part] == pytest.approx(stats.false_discovery_control(p).tolist(), rel=0.08)
