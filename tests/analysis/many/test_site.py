@@ -203,7 +203,7 @@ def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_p
     assert "new against old, measured last on 2026-01-06: 1 undecided." in text
     assert "3 of up to 20 blocks, not finished.</span>" in text
     assert '<p class="next">Each sign below leads to the report of its run' in text
-    assert "A change of level takes 6 runs of one contender on one machine; here are 5 at most." in text
+    assert "A change of level takes 6 runs of one contender on one machine; the most here is 5." in text
     assert not re.search(r">0</td>", text), "what is not there is no zero"
 
 
@@ -230,7 +230,46 @@ def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) 
     text = unescape((tmp_path / "site/index.html").read_text())
     assert "; worse in 2 of the last 3 runs, since 2026-01-04." in text
     assert "changes of level" not in text, "a column of dashes"
-    assert '<p class="next">What is different since then: <code>kduel diff day2 day3</code></p>' in text
+    assert (
+        '<p class="next">In the directory of the runs, what is different since then: <code>kduel diff day2 day3</code></p>'
+        in text
+    )
+
+
+def test_counts_and_what_is_undecided_have_no_confidence(tmp_path: Path) -> None:
+    """The range of a count over conditions was taken for an interval."""
+    exact = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg"})
+    for name, made in (
+        ("counts", {"effect_pct": 7, "blocks": 2, "most": 2, "sd_pct": 0.1, "machine": exact}),
+        ("open", {"blocks": 3, "most": 3, "sd_pct": 5.0}),
+    ):
+        make_run(tmp_path / name / "day1", **made)
+        called("site", tmp_path / name, "--output", tmp_path / f"{name}-site", "--quiet")
+        answer = unescape((tmp_path / f"{name}-site/index.html").read_text()).partition("<h2>")[0]
+        assert "confidence" not in answer and "new against old" in answer
+    assert "slower +" in unescape((tmp_path / "counts-site/index.html").read_text())
+    assert "before the site is written again: <code>kduel report RUN --format html</code>" in answer
+
+
+def test_a_run_in_a_directory_called_exact_is_a_run_of_its_own(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    made = make_run(place / "month1/exact", 5, most=10)
+    called("report", made, "--format", "html")
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    text = (tmp_path / "site/index.html").read_text()
+    assert 'title="2026-01-02 month1/exact: 1 slower"' in unescape(text)
+    assert text.count('href="../runs/month1/exact/report/index.html"') == 2, "in the strip and in the list"
+
+
+def test_what_has_no_date_is_in_no_trend() -> None:
+    from kduel.report.site.content import trend
+
+    rows = [
+        {"path": f"run{day}", "measured": f"2026-01-{day:02}" if day else "unknown", "verdict": word}
+        for day, word in ((4, "slower"), (3, "slower"), (0, "slower"))
+    ]
+    assert trend(rows) == ("; worse in each of the last 2 runs, since 2026-01-03", [])
+    assert trend(rows[2:]) == trend([rows[0], rows[2]]) == ("", [])
 
 
 def test_sixty_runs_have_a_strip_that_ends_with_the_latest(tmp_path: Path) -> None:
@@ -245,6 +284,10 @@ def test_sixty_runs_have_a_strip_that_ends_with_the_latest(tmp_path: Path) -> No
     both = [{"path": "a", "measured": "", "verdict": word} for word in ("faster", "more", "not judged")]
     assert [one.sign for one in strip(both, {})] == ["◆"]
     assert [one.sign for one in strip(both[2:], {})] == ["–"]
+    begun = [{"path": "a/exact", "measured": "", "verdict": "fewer"}]
+    assert [one.link for one in strip(begun, {"a": "a.html"})] == ["a.html"], (
+        "of a run that has begun with its exact part"
+    )
 
 
 def test_two_machines_of_one_kind_are_named_by_their_places(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ TONES = {
 }  # fmt: skip
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
-       run.trials, run.void, run.merged, run.alpha, run.limits
+       run.trials, run.void, run.merged, run.alpha, run.limits,
+       EXISTS (SELECT 1 FROM verdict WHERE verdict.run = run.id AND role = 'primary' AND scale != 'exact') AS varies
 FROM run ORDER BY run.measured DESC, run.started DESC, run.path
 """
 PAIR = """
@@ -37,6 +38,7 @@ SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark
        ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
 NOT_JUDGED = "not judged"
+UNDATED = "unknown"
 MOST_MARKS = 60
 """Runs of a strip, the latest."""
 MOST_ANSWERED = 3
@@ -145,13 +147,16 @@ def overview(
         sections.append(Section(heading="Not readable", table=table(["directory", "reason"], skipped)))
     known = {row["path"]: row for row in runs}
     answers = []
-    step, command = (LINKED, "") if reports else ("For the runs' own pages:", "kduel report RUN --format html")
+    step, command = (LINKED, "") if reports else (WITHOUT_PAGES, "kduel report RUN --format html")
     for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
         said, between = trend(rows)
         when = f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}"
         answers.append((f"{when}: {latest_words(rows)}{said}.", certainty(rows, known)))
         if between and not command.startswith("kduel diff"):
-            step, command = "What is different since then:", f"kduel diff {shlex.join(between)}"
+            step, command = (
+                "In the directory of the runs, what is different since then:",
+                f"kduel diff {shlex.join(between)}",
+            )
     return Page(
         name="index.html",
         title=plural(len(runs), "run"),
@@ -163,6 +168,7 @@ def overview(
 
 
 LINKED = "Each sign below leads to the report of its run, where that was written as a page."
+WITHOUT_PAGES = "For the runs' own pages, before the site is written again:"
 STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided, – not judged."
 
 
@@ -172,7 +178,8 @@ def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ..
     for path, mine in by_run(rows).items():
         sign, tone = sign_and_tone(mine)
         about = f"{mine[0]['measured'][:10]} {path}: {counted_words(mine)}"
-        marks.append(Mark(sign=sign, tone=tone, about=about, link=reports.get(path, "")))
+        link = reports.get(path) or reports.get(path.removesuffix(PART), "")
+        marks.append(Mark(sign=sign, tone=tone, about=about, link=link))
     return tuple(reversed(marks[:MOST_MARKS]))
 
 
@@ -196,18 +203,21 @@ def sign_and_tone(rows: list[dict[str, Any]]) -> tuple[str, str]:
 
 def by_run(rows: Iterable[dict[str, Any]], *, whole: bool = True) -> dict[str, list[dict[str, Any]]]:
     """Verdicts by the run's path, runs in the order of their first row; exact counts with the run that they are a part of, if `whole`."""
+    rows = list(rows)
+    runs = {row["path"] for row in rows}
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["path"].removesuffix(PART) if whole else row["path"], []).append(row)
+        above = row["path"].removesuffix(PART)
+        found.setdefault(above if whole and above in runs else row["path"], []).append(row)
     return found
 
 
 def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
     """`; worse in each of the last 17 runs, since 2026-04-02`: clause on the side of the latest runs of a pair, and the runs before and
-    after it began, empty where all are so."""
-    runs = list(by_run(rows).items())
+    after it began, empty where all are so. Runs without a date have no order."""
+    runs = [(path, mine) for path, mine in by_run(rows).items() if mine[0]["measured"] != UNDATED]
     tones = [sign_and_tone(mine)[1] for _, mine in runs]
-    if tones[0] not in ("better", "worse"):
+    if not tones or tones[0] not in ("better", "worse"):
         return "", []
     reach = next((place for place, one in enumerate(tones) if one not in (tones[0], "undecided")), len(runs))
     reach = max(place for place in range(reach) if tones[place] == tones[0]) + 1
@@ -223,8 +233,9 @@ def certainty(rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> st
     """Clause on how sure the latest verdicts of a pair are, and on what they are not."""
     latest = next(iter(by_run(rows).values()))
     records = [runs[path] for path in dict.fromkeys(row["path"] for row in latest)]
-    ranged = [runs[row["path"]] for row in latest if row["ci_low_pct"] != row["ci_high_pct"]]
-    sure = f"{100 * (1 - ranged[0]['alpha']):g} % confidence" if ranged else ""
+    decided = [runs[row["path"]] for row in latest if row["verdict"] not in ("undecided", NOT_JUDGED)]
+    sampled = [run for run in decided if run["varies"]]
+    sure = f"{100 * (1 - sampled[0]['alpha']):g} % confidence" if sampled else ""
     return "; ".join(dict.fromkeys(filter(None, [sure, *(record["limits"] for record in records)])))
 
 
@@ -267,7 +278,7 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
     few = longest < 2 * FEWEST
     if few:
         said = (
-            f"A change of level takes {2 * FEWEST} runs of one contender on one machine; here are {longest} at most."
+            f"A change of level takes {2 * FEWEST} runs of one contender on one machine; the most here is {longest}."
         )
     else:
         said = f"Of series whose level never changes, {100 * history.alpha:g} % are called changed: false alarms."
