@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pages import contradicting, with_exact
 
 from kduel.core.results import Results
+from kduel.report import report_format
 from kduel.report.content.answer import next_step
 from kduel.report.content.digest import digest
 from kduel.report.page.picture import FEWEST_ROWS, MOST_ROWS, Picture, picture_part
@@ -76,6 +77,20 @@ def test_metrics_without_a_better_side_stand_apart_from_those_with_one() -> None
     (row,) = neutral.rows
     assert place(row.drawn) < 50, "less is left where neither is better"
     assert all("neutral" not in row.tone for row in sided.rows)
+
+
+def test_a_table_with_both_kinds_says_where_more_is() -> None:
+    """A row that is neither better nor worse lay below the word better."""
+    results = simulated()
+    first, *others = results.metrics[:3]
+    results.metrics[:] = [first, *(replace(one, role="exploratory", better="lower") for one in [first, *others])]
+    said = "Where neither way is better, right is more."
+    assert said not in report_format("html").render(results)
+    results.metrics[-1].better, results.metrics[-1].verdict = "none", "higher"
+    assert report_format("html").render(results).count(said) == 1
+    for metric in results.metrics:
+        metric.better = "none"
+    assert said not in report_format("html").render(results), "an axis without sides has signs"
 
 
 def test_an_interval_within_the_band_that_is_undecided_is_explained() -> None:
