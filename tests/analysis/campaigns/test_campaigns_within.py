@@ -278,6 +278,8 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
         f"{n} (month{m})" for n in ("old", "new") for m in (1, 2)
     }
     assert sum("attributable" in sentence for sentence in first.sentences) <= 1
+    alike = [str(make_run(tmp_path / f"year{year}/run", day=30 * year)) for year in (1, 2)]
+    assert wording.page_of(campaigns(alike)).title == "old, new in 2 runs", "directories of one name are two runs"
 
 
 def test_what_is_piped_is_short_and_the_rest_is_on_request(run: Path) -> None:

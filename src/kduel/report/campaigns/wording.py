@@ -32,8 +32,8 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool
     if claims:
         sections.append(claims_section(claims))
     named = [*dict.fromkeys(column.contender for column in found.columns)]
-    runs = [*dict.fromkeys(Path(column.run).name for column in found.columns)]
-    of_runs = f" in {plural(len(runs), 'run')}" if len(runs) > 1 else ""
+    runs = len({Path(column.run).resolve() for column in found.columns})
+    of_runs = f" in {plural(runs, 'run')}" if runs > 1 else ""
     shown = [section for section in sections if section.sentences or section.table or section.bullets]
     return CampaignPage(title=f"{list_few(named, 3)}{of_runs}", sections=shown)
 
