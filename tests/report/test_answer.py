@@ -160,6 +160,9 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
     assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
+    assert "undecided in 2 of 5" in said.text and said.step.startswith("2 of 5 verdicts undecided, "), (
+        "two are not judged"
+    )
 
 
 def test_nothing_is_called_settled_beside_a_heavy_finding() -> None:

@@ -220,7 +220,7 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     undecided = [m for m in results.gating if m.open]
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
-    whole = len(results.gating)
+    whole = sum(not m.by_harness for m in results.gating)
     which = "Undecided" if len(undecided) == whole else f"{len(undecided)} of {plural(whole, 'verdict')} undecided"
     sentence = which + foremost_reason(undecided, results)
     if all(m.torn for m in undecided):
