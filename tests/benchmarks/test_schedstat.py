@@ -53,7 +53,7 @@ def test_counters_are_read_by_name_in_every_version(version: str) -> None:
     assert found["sched-domain1-wakeups-remote"] == 6 + 8 + 9 + 5 - (1 + 4 + 0 + 0)
     assert found["sched-local-share"] == pytest.approx(100 * found["sched-wakeups-local"] / found["sched-wakeups"])
     crossing = 100 * found["sched-domain1-wakeups-remote"] / found["sched-wakeups"]
-    assert found["sched-domain1-remote-share"] == pytest.approx(crossing) and found["sched-remote-share"] > crossing
+    assert found["sched-domain1-remote-share"] == pytest.approx(crossing)
     assert found["sched-delay-per-slice"] == pytest.approx(1e3 * 112_926.27 / found["sched-time-slices"], rel=1e-6)
     by_level = [metric.name for metric in schedstat.metrics() if "-domain" in metric.name]
     assert found.keys() == {metric.name for metric in schedstat.metrics()} - {

@@ -45,12 +45,14 @@ _KEPT = {
     "idle-pulled": "tasks that an idle CPU pulled at its tick",
     "busy-pulled": "tasks that a busy CPU pulled at its tick",
     "active-pushed": "running tasks that were moved by force",
-    "wakeups-remote": "wake-ups of a task that last ran on another CPU of the domain",
-    "wakeups-affine": "wake-ups that moved the task to the waking CPU",
+    "wakeups-remote": "wake-ups of a task that then ran on another CPU of the domain than the waking one",
+    "wakeups-affine": "wake-ups that moved the task from another CPU of the domain towards the waking one",
 }
 """Counters of domains that become metrics: the sum over all CPUs and domains, and over those of each level."""
 _SHARE = "remote-share"
-_OF_DOMAINS = _KEPT | {_SHARE: "wake-ups of a task that last ran on another CPU of the domain, of all"}
+_OF_DOMAINS = _KEPT | {
+    _SHARE: "wake-ups of a task that then ran on another CPU of the domain than the waking one, of all"
+}
 LEVELS = 8
 """Domains of a CPU, the smallest one first, that are told apart."""
 _ABOUT = {
@@ -104,7 +106,7 @@ def is_of_level(group: str, metric: str) -> bool:
 @functools.cache
 def metrics() -> tuple[Metric, ...]:
     """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
-    about = {name: (name, text) for name, text in (_ABOUT | _OF_DOMAINS).items()}
+    about = {name: (name, text) for name, text in (_ABOUT | _KEPT).items()}
     for level in range(LEVELS):
         about |= {
             of_level(name, level): (name, f"{text}, domains of level {level}") for name, text in _OF_DOMAINS.items()
@@ -142,7 +144,7 @@ def difference(before: str, after: str) -> dict[str, float]:
         raise ParseError(f"the counter {fallen[0]} of /proc/schedstat fell during the step")
     if grown["wakeups"]:
         grown["local-share"] = 100 * grown["wakeups-local"] / grown["wakeups"]
-        remote = [name for name in grown if name.endswith("wakeups-remote")]
+        remote = [name for name in grown if name.startswith("domain") and name.endswith("wakeups-remote")]
         grown |= {name.replace("wakeups-remote", _SHARE): 100 * grown[name] / grown["wakeups"] for name in remote}
     if grown["time-slices"]:
         grown["delay-per-slice"] = 1000 * grown["run-delay"] / grown["time-slices"]

@@ -12,7 +12,7 @@ from kduel.core.results import Results
 from kduel.core.text import align_columns, plural, visible
 
 PREFIX = "sched-"
-WAKEUPS = ("wakeups", "wakeups-local", "local-share", "wakeups-remote", "remote-share", "wakeups-affine")
+WAKEUPS = ("wakeups", "wakeups-local", "local-share", "wakeups-remote", "wakeups-affine")
 WAITS = ("schedules", "idle-switches", "time-slices", "run-time", "run-delay", "delay-per-slice", "yields")
 OF_LEVEL = (
     *("newidle-calls", "newidle-failed", "newidle-pulled", "idle-pulled", "busy-pulled", "active-pushed"),
