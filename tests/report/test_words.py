@@ -12,6 +12,7 @@ from examples import ALL, FindingResult, Results, broken, exact, published, roug
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kduel.cli.write_up import conclude
 from kduel.core import format
 from kduel.core.format import (
     MISSING,
@@ -154,13 +155,24 @@ def test_those_that_are_not_named_are_counted(count: int, said: str) -> None:
     assert said in conclusions(different, digest(results).notes, 1.0)
 
 
-@pytest.mark.parametrize("name", ["kcidb", "latex", "mail", "markdown", "summary", "text"])
+@pytest.mark.parametrize("name", ["junit", "kcidb", "latex", "mail", "markdown", "summary", "text"])
 def test_what_is_too_small_to_matter_is_said_to_be_so(name: str) -> None:
     results = simulated()
     results.metrics[0].verdict, results.metrics[0].below_delta, results.metrics[0].metric = "slower", True, ""
     said = report_format(name).render(results)
     assert "too small to matter" in " ".join(said.split())
     assert f"{results.metrics[0].benchmark}/." not in said, "a metric without a name of its own"
+
+
+def test_a_job_is_red_only_for_what_matters() -> None:
+    results = simulated()
+    for metric in results.metrics:
+        metric.verdict, metric.below_delta = "slower", True
+    assert conclude(results, "slower")[0] == 0
+    results.metrics[0].below_delta = False
+    first = results.metrics[0]
+    said = f"status 10 by --fail-on slower: {first.benchmark}/{first.metric} of {first.contender}"
+    assert conclude(results, "slower") == (10, said)
 
 
 def test_what_is_undecided_is_never_called_equal() -> None:
