@@ -86,12 +86,31 @@ def runs_in(places: Iterable[Path]) -> list[Path]:
     for place in places:
         if not place.is_dir():
             raise InputError(f"{place} is not a directory", "Name runs, or a directory that holds some.")
-        pattern = ["*/" * depth for depth in range(DEEPEST)]
-        for stars in pattern:
+        level = [place]
+        for _ in range(DEEPEST):
             for name in MARKS:
-                for path in sorted(place.glob(f"{stars}{name}")):
-                    found.setdefault(path.parent.resolve(), path.parent)
+                for path in level:
+                    if is_there(path / name):
+                        found.setdefault(path.resolve(), path)
+            level = sorted(below for path in level for below in directories_in(path))
     return [path for real, path in found.items() if not is_part(real)]
+
+
+def directories_in(path: Path) -> list[Path]:
+    """The directories in a directory; of a run without that of its trials, which are many and no runs."""
+    run = any(is_there(path / name) for name in MARKS)
+    try:
+        return [one for one in path.iterdir() if one.is_dir() and not (run and one.name == "trials")]
+    except PermissionError:
+        return []
+
+
+def is_there(path: Path) -> bool:
+    """False for what another user hides, too."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def is_part(path: Path) -> bool:
