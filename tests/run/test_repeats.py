@@ -219,6 +219,27 @@ def test_a_second_lockup_of_a_contender_is_its_kernels(tmp_path: Path):
     assert repeats.judge_boot([ended("emulator-fault")])[1] == "emulator-fault", "an oops in patched code is none"
 
 
+def test_only_what_recurred_is_blamed_on_a_kernel(tmp_path: Path):
+    """Of guests that took turns one locked up a second time; the other's first oops stays the emulator's."""
+    first, second = (
+        structs.replace(one, record=structs.replace(one.record, id=number, contender=name, facts={"excused": what}))
+        for number, name, what in (("1", "old", "oops"), ("2", "new", "soft-lockup"))
+        for one in [ended("emulator-fault")]
+    )
+    repeats = Repeats(RunDir(tmp_path), None, planned=10)
+    repeats.locked_up["new"] = 1
+    kept, why = repeats.judge_boot([first, second])
+    assert why == "" and [one.record.void.code for one in kept if one.record.void] == [
+        "emulator-fault",
+        "soft-lockup",
+    ]
+    # A lockup after three oopses of the same boot: nothing was locked up before.
+    repeats = Repeats(RunDir(tmp_path), None, planned=10)
+    repeats.made["2", "emulator-fault"] = 3
+    [kept_one], _ = repeats.judge_boot([second])
+    assert kept_one.record.void and kept_one.record.void.message.startswith("4 boots in a row")
+
+
 def test_by_default_a_fifth_of_the_plan_is_made_again_for_the_hosts_sake(tmp_path: Path):
     repeats = Repeats(RunDir(tmp_path), Disturbance(max_wait_pct=25.0), planned=10)
     for number in range(2):

@@ -88,12 +88,16 @@ class Repeats:
     def judge_boot(self, ended: Sequence[EndedTrial]) -> tuple[list[EndedTrial], str]:
         """The trials of a boot as they are to be kept, and the code for which the boot is to be made again instead."""
         if any(map(is_emulators, ended)):
-            locked_up = any(
+            often = self.times_repeated(ended, EMULATOR_FAULT) >= EMULATOR_REPEATS
+            second = [
                 is_lockup(one.record) and self.locked_up[one.record.contender] >= LOCKUP_REPEATS for one in ended
-            )
-            if not locked_up and self.times_repeated(ended, EMULATOR_FAULT) < EMULATOR_REPEATS:
+            ]
+            if not often and not any(second):
                 return list(ended), EMULATOR_FAULT
-            return [blame_kernel(one) if is_emulators(one) else one for one in ended], ""
+            return [
+                blame_kernel(one, often) if is_emulators(one) and (often or again) else one
+                for one, again in zip(ended, second, strict=True)
+            ], ""
         if any(one.record.void and one.record.void.code not in STARVED for one in ended):
             return list(ended), ""
         hosts = [list(one.record.host.values()) for one in ended]
@@ -158,13 +162,12 @@ def is_lockup(record: TrialRecord) -> bool:
     return record.facts.get("excused") == LOCKUP
 
 
-def blame_kernel(ended: EndedTrial) -> EndedTrial:
-    """Record a fault that recurs as the kernel's oops or lockup: it is not chance."""
-    lockup = is_lockup(ended.record)
-    how_often = "A second boot of this contender" if lockup else f"{EMULATOR_REPEATS + 1} boots in a row"
+def blame_kernel(ended: EndedTrial, often: bool) -> EndedTrial:
+    """Record a fault that recurs as the kernel's oops or lockup: it is not chance. It recurred `often`, or is a second lockup."""
+    how_often = f"{EMULATOR_REPEATS + 1} boots in a row" if often else "A second boot of this contender"
     told = ended.record.void.message.replace(NO_FAULT, "") if ended.record.void else ""
     why = f"{how_often} ended this way, which the emulator's fault seldom causes. {told}"
-    return make_void(ended, Void(LOCKUP if lockup else "oops", why))
+    return make_void(ended, Void(LOCKUP if is_lockup(ended.record) else "oops", why))
 
 
 def make_void(ended: EndedTrial, void: Void) -> EndedTrial:
