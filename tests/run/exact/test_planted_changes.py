@@ -43,3 +43,11 @@ def test_each_patch_is_counted_and_can_be_built() -> None:
     for name in used:
         assert read_recipe(f"{planted.SOURCE},patch={planted.PATCHES / name}.patch")[1].patch
     assert "DEBUG_INFO_BTF=y" in planted.SOURCE
+
+
+def test_the_document_has_a_place_for_the_table(tmp_path: Path) -> None:
+    """Half an hour of building kernels comes before it is written."""
+    copy = tmp_path / planted.DOCUMENT.name
+    copy.write_bytes(planted.DOCUMENT.read_bytes())
+    planted.write("planted-changes", ["| row |"], copy)
+    assert "<!-- table planted-changes -->\n| row |\n<!-- end of planted-changes -->\n" in copy.read_text("utf-8")
