@@ -76,7 +76,7 @@ def test_cpus_have_one_speed_whatever_their_number_is(tmp_path: Path) -> None:
 
 
 def test_eight_busy_cpus_wait_for_the_one_that_timers_pass_over(tmp_path: Path) -> None:
-    """QEMU begins with the first CPU again where a timer is due, so that the last ones fall behind."""
+    """Where a timer is due QEMU ends a turn early, and begins with the first CPU again: some fall behind."""
     own = 'use = "wakeup"\nworkers = 8\nrate = 1000\nrequests = 100\nwork = 200\nhogs = 8\nconditions = 1\n'
     study = STUDY.replace("cpus = 2", "cpus = 8")
     ready = ready_of(f"{study.partition('use =')[0]}{own}[[contender]]{STUDY.partition('[[contender]]')[2]}")
