@@ -2,10 +2,10 @@
 
     python perf/slices_gain.py [--kernel BASELINE [CONTENDER]] [--loads idle,busy,bursts] [--blocks N] [--out DIR]
 
-Steps: those of the suite `quick` that decide, in one piece (at a time drawn from the block's seed) and in slices, and a fork
-on one CPU. With one kernel it has two names, and nothing may be called. Loads: nothing; one busy process for each CPU, which a
-guest outranks by its priority; bursts of about 4 s with 8 s between, which it may not outrank, as it cannot outrank the
-neighbours of a virtual machine. Runs are kept in DIR, and continued where they are incomplete.
+Steps: those that decided in the suite `quick` of then, in one piece (at a time drawn from the block's seed) and in slices,
+and a fork on one CPU. With one kernel it has two names, and nothing may be called. Loads: nothing; one busy process for each
+CPU, which a guest outranks by its priority; bursts of about 4 s with 8 s between, which it may not outrank, as it cannot
+outrank the neighbours of a virtual machine. Runs are kept in DIR, and continued where they are incomplete.
 
 The spread is the standard deviation of the logarithm of the ratio within a block. Blocks find a difference of that size with
 80 % power by the rule of a run with four primary metrics; minutes are those of trials that hold the four steps in this form only.
