@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,3 +43,11 @@ def test_an_exact_machine_that_repeats_itself_has_no_more_to_say(
     values: list[tuple[float, float]], exact: bool, expected: bool
 ) -> None:
     assert Decision.repeats(blocks_of(values, exact), list(range(1, len(values) + 1))) is expected
+
+
+@pytest.mark.parametrize(("fixed", "expected"), [(None, True), (20, False)])
+def test_a_run_that_repeats_itself_is_over_unless_its_blocks_are_fixed(fixed: int | None, expected: bool) -> None:
+    view = blocks_of([(1.0, 2.0), (1.0, 2.0)])
+    view.lock.blocks, view.lock.steps = SimpleNamespace(fixed=fixed), [SimpleNamespace(primary=["latency-p99"])]
+    view.complete_blocks, view.repeats = lambda: [1, 2], partial(Decision.repeats, view)
+    assert Decision.is_finished(view) is expected
