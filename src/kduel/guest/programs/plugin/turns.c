@@ -25,7 +25,7 @@ static const char *out_path;
 static int64_t quantum = 10000, turn; /* instructions */
 static int64_t left[CPUS];            /* of this turn, or beyond what the last one had */
 static bool online[CPUS], halted, waits; /* the vCPU whose turn it is, for one that is behind */
-static int at, coming; /* the vCPU whose turn it is; how many have executed the kernel, not only the firmware */
+static int at, granted, coming; /* the vCPU that executes; that had the last turn; how many have executed the kernel, not only the firmware */
 static uint64_t executed[CPUS], turns[CPUS], passed_over, waited, after;
 static int64_t longest, behind;
 static void (*keep_turn)(void *);
@@ -49,7 +49,7 @@ static int furthest_behind(void) {
 }
 
 /* Where a timer is due, QEMU begins with the first vCPU again: those that it passed over get their turn later. With many CPUs
- * timers come faster than turns, and the last vCPU would have none: nobody gets another turn until it has caught up. */
+ * timers end turns so often that some vCPU falls behind: nobody gets another turn until it is at most LAG turns behind. */
 static void begin_turn(int cpu) {
     bool counts = coming == vcpus && !halted;
     int last = furthest_behind();
@@ -60,13 +60,13 @@ static void begin_turn(int cpu) {
         return;
     }
     waits = false;
-    for (int next = (at + 1) % vcpus; next != cpu; next = (next + 1) % vcpus) {
+    for (int next = (granted + 1) % vcpus; next != cpu; next = (next + 1) % vcpus) {
         grant(next, counts);
         passed_over += counts;
     }
     grant(cpu, counts);
     turns[cpu] += counts;
-    at = cpu;
+    at = granted = cpu;
 }
 
 static void on_block(unsigned vcpu, void *data) {
