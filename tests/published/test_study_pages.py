@@ -29,8 +29,9 @@ def test_the_policies_figures_follow_from_their_file() -> None:
     assert "\n".join(policies_rows()) in page
 
 
-def test_the_counts_of_an_old_kernel_follow_from_their_file() -> None:
-    assert "\n".join(pair_rows("old-kernels.csv")) in (STUDIES.parent / "old-kernels.md").read_text("utf-8")
+@pytest.mark.parametrize("name", ["old-kernels", "built-kernels"])
+def test_the_counts_of_an_old_kernel_follow_from_their_file(name: str) -> None:
+    assert "\n".join(pair_rows(f"{name}.csv")) in (STUDIES.parent / "old-kernels.md").read_text("utf-8")
 
 
 @pytest.mark.slow
