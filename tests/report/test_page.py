@@ -71,9 +71,10 @@ def test_an_interval_lies_where_its_axis_says(page: Browser, tmp_path: Path) -> 
     drawn = page.evaluate(f"['x1', 'x2'].map(end => parseFloat({row}.querySelector('.reach').getAttribute(end)))")
     axis = "[...document.querySelector('#exploratory-1 .axis').querySelectorAll('text')]"
     ticks = page.evaluate(f"{axis}.map(t => [t.textContent, parseFloat(t.getAttribute('x'))])")
-    (low, first), (high, last) = [(float(text.replace("−", "-")), x) for text, x in (ticks[0], ticks[-1])]
-    values = [low + (x - first) / (last - first) * (high - low) for x in drawn]
-    assert values == pytest.approx([metric.ci_low_pct, metric.ci_high_pct], abs=0.02)
+    (low, first), (high, last) = [(float(text), x) for text, x in (ticks[0], ticks[-1])]
+    # Worse is left and better right, both without a sign: a lower value is better here.
+    values = [(x - first) / (last - first) * (high + low) - low for x in drawn]
+    assert metric.better == "lower" and values == pytest.approx([-metric.ci_low_pct, -metric.ci_high_pct], abs=0.04)
 
 
 def test_hover_tells_the_trial_and_its_value(page: Browser, tmp_path: Path) -> None:

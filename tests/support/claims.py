@@ -212,7 +212,7 @@ CLAIM = re.compile(
 """What a claim of a difference or of equivalence has."""
 NO_CLAIM = re.compile(
     r"(?:higher|lower|neither way|more|upper right) is better|not the same as equal|better\W+(?:lower|higher|none)"
-    r"|the better side|≈ are shown to differ|differ in (?:one|more)|what differs|(?:slower|faster) than linear"
+    r"|◂ worse, better ▸|the better side|≈ are shown to differ|differ in (?:one|more)|what differs|(?:slower|faster) than linear"
     r"|would be \w+ instead|smaller differences|in the same order|differ the other way|differ by another size"
     r"|nothing counts as equivalent|better half|a larger delta|worse violated|better holds|the same numbers",
     re.IGNORECASE,

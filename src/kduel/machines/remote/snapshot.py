@@ -19,7 +19,8 @@ UNITS = "units"
 """A file at the tree's top: the services that are enabled and the timers that are active, one a line; no file where
 systemd does not report this user."""
 SCRIPT = f"""grep -sa . {FILES}
-systemctl list-unit-files >/dev/null 2>&1 || echo no-units
+listed() {{ systemctl list-unit-files >/dev/null 2>&1; }}
+listed || {{ [ -d /run/systemd/system ] && sleep 20 && listed; }} || echo no-units
 systemctl list-unit-files --state=enabled --type=service --no-legend --plain 2>/dev/null | while read -r u _; do echo "unit:$u"; done
 systemctl list-units --type=timer --state=active --no-legend --plain 2>/dev/null | while read -r u _; do echo "unit:$u"; done
 """
