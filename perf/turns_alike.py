@@ -1,6 +1,6 @@
 """False verdicts in turns with real guests: one kernel under two names, many short runs, each with its own seed.
 
-    python perf/turns_alike.py [--kernel KERNEL] [--runs N] [--blocks N] [--out DIR]
+    python perf/turns_alike.py [--kernel KERNEL] [--runs N] [--first SEED] [--blocks N] [--out DIR]
 
 Prints each metric that was called faster or slower, and how many of how many. The three primary metrics of a run divide alpha
 (5 %): of 20 runs, one false verdict is expected where boots differ by nothing but chance. The runs are kept in DIR, and
@@ -66,12 +66,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", default="debian:6.12-cloud")
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1, help="seed and number of the first run")
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "turns-alike")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     found = []
-    for number in range(1, given.runs + 1):
+    for number in range(given.first, given.first + given.runs):
         path = given.out / f"run-{number}"
         run(with_contenders(STUDY.format(blocks=given.blocks), given.kernel), path, seed=number)
         found.append(verdicts(path))
