@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import struct
@@ -197,6 +198,23 @@ def test_a_guest_that_does_not_start_ends_the_others(tmp_path):
             ],
             turns,
         )
+    assert not guests(tmp_path / "other")
+
+
+def test_a_guest_whose_files_cannot_be_made_ends_the_others(tmp_path):
+    """Nobody waits for one that never comes to QEMU."""
+
+    def full(seat: Seat) -> Run:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def other(seat: Seat) -> Run:
+        place = tmp_path / "other"
+        place.mkdir()
+        how = Launch(boot_deadline=600, deadline=600, seat=seat)
+        return run(machine(place, tiny.SPIN), place / "console.log", how)
+
+    with pytest.raises(OSError, match="No space"):
+        run_in_turns([other, full], BlockTurns(2, LENGTHS, "1"))
     assert not guests(tmp_path / "other")
 
 

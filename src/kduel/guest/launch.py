@@ -131,8 +131,6 @@ def run(machine: VirtualMachine, console: Path, how: Launch) -> Run:
     pin, side, seat, extra = how.pin, how.side, how.seat, how.extra
     started = time.monotonic()
     with contextlib.ExitStack() as held:
-        if seat is not None:
-            held.callback(seat.leave)
         serial, serial_far = _pipe(held)
         results, results_far = _pipe(held)
         monitor, monitor_far = _pair(held)

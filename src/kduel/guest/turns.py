@@ -56,13 +56,15 @@ class Switch:
 
     def __call__(self, command: str) -> float:
         done: float | None = None
+        asked = time.monotonic()
         try:
             self._connection.sendall(b'{"execute": "%s"}\n' % command.encode())
         except OSError as error:
             raise MonitorError(str(error)) from error
         while not {"return", "error"} & (answer := self._next_line()).keys():
             if answer.get("event") in ("RESUME", "STOP"):
-                done = _moment(answer)
+                # Not before it was asked, as by a calendar's clock that is set at this moment.
+                done = max(asked, _moment(answer))
         if "error" in answer:
             raise MonitorError(f"QEMU does not {command}: {answer['error']}")
         return time.monotonic() if done is None else done
@@ -289,7 +291,7 @@ def run_in_turns(
     """Run a block's guests, each by a call of `kduel.guest.launch.run` with its seat; `raised` gives the thread that lets them go
     weight against other work. Raises what the calls raise; no machine is left behind."""
     with boots.pool(len(guests)) as threads:
-        running = [threads.submit(guest, seat) for guest, seat in zip(guests, turns.seats, strict=True)]
+        running = [threads.submit(run_in_seat, guest, seat) for guest, seat in zip(guests, turns.seats, strict=True)]
         # Only now: a thread takes the weight of the one that starts it.
         with priority.raise_own_thread() if raised else nullcontext():
             started = turns.run()
@@ -298,6 +300,14 @@ def run_in_turns(
             for future in as_completed(running):
                 future.result()
         return [future.result() for future in running]
+
+
+def run_in_seat(guest: Callable[[Seat], Outcome], seat: Seat) -> Outcome:
+    """Run one guest. It leaves its seat also where it could not be started: nobody waits for it any more."""
+    try:
+        return guest(seat)
+    finally:
+        seat.leave()
 
 
 class Share:
