@@ -29,6 +29,21 @@ class Chosen(msgspec.Struct):
     pick: Literal["this", "that"]
 
 
+class Either(msgspec.Struct):
+    turns: int | Literal["off"] | None = None
+    words: list[str] | Literal["*"] = "*"
+
+
+def test_of_words_and_numbers_both_are_named() -> None:
+    for table, said in (
+        ({"turns": "on"}, "turns: 'on' is not possible; give off or a whole number"),
+        ({"words": "x"}, "words: 'x' is not possible"),
+    ):
+        with pytest.raises(msgspec.ValidationError) as caught:
+            msgspec.convert(table, Either, strict=True)
+        assert validation_message(caught.value, Either) == said
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [

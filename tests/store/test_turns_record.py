@@ -64,6 +64,36 @@ def test_another_schema_names_the_file(tmp_path):
         read_turns(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("turns", "0"),
+        ("turns", "-1"),
+        ("running_seconds", "-0.5"),
+        ("running_seconds", "1e400"),
+        ("held_seconds", "NaN"),
+        ("overlap_seconds", "null"),
+        ("alone_seconds", '"1"'),
+        ("guest_seconds", "1" + "0" * 400),
+        ("windows", "[[12.5, -0.05]]"),
+        ("windows", "[[12.5]]"),
+    ],
+)
+def test_figures_that_no_record_has_name_the_file(tmp_path, key, value):
+    """A damaged record is told, and none of its figures reaches a finding."""
+    damaged = msgspec.json.encode(RECORD).decode()
+    step = RECORD["steps"]["01-cpu.s1"]
+    damaged = damaged.replace(f'"{key}":{msgspec.json.encode(step[key]).decode()}', f'"{key}":{value}')
+    assert msgspec.json.encode(RECORD).decode() != damaged
+    (tmp_path / TURNS_FILE).write_text(damaged)
+    with pytest.raises(InputError, match=TURNS_FILE):
+        read_turns(tmp_path)
+    (tmp_path / TURNS_FILE).write_text(damaged.replace(f'"{key}":{value},', "", 1))
+    if key not in ("guest_seconds", "windows"):
+        with pytest.raises(InputError, match=f"missing required field `{key}`"):
+            read_turns(tmp_path)
+
+
 def test_no_guest_writes_it():
     """What a guest sends cannot pass for KDuel's record."""
     assert is_own_file((TURNS_FILE,))
@@ -74,10 +104,11 @@ def test_the_key_is_read(written, found):
     assert study(written).blocks.turns == found
 
 
-@pytest.mark.parametrize("written", ["-1", "10001", '"on"', "true", "2.5"])
-def test_a_wrong_value_names_the_key(written):
-    with pytest.raises(InputError, match=r"blocks\.turns"):
+@pytest.mark.parametrize("written", ["-1", "1", "9", "10001", "1000000000", '"on"', '"50"', "true", "2.5"])
+def test_a_wrong_value_names_the_key_and_what_it_may_be(written):
+    with pytest.raises(InputError, match=r"blocks\.turns") as refused:
         study(written)
+    assert any(word in str(refused.value) for word in ("Give milliseconds from 10 to 10000", "a whole number"))
 
 
 def test_only_numbers_are_turns():

@@ -96,9 +96,11 @@ class TurnsOption(WordType):
     name = "turns"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kduel.core.turns import MOST_MS
+        from kduel.study.steps import check_turns
 
-        return value if value == "off" else click.IntRange(0, MOST_MS).convert(value, param, ctx)
+        found = int(value) if re.fullmatch("[+-]?[0-9]{1,18}", value, re.ASCII) else value
+        check_turns("--turns", found, "off")
+        return found
 
 
 def option(names: str, about: str, kind: Any = None, metavar: str | None = None, **settings: Any) -> Callable[[F], F]:

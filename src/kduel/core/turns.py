@@ -4,9 +4,9 @@ Each trial of such a block has one, in the file TURNS_FILE of its directory."""
 
 import random
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from kduel.core.orders import Order, shuffle, williams
 
@@ -14,12 +14,13 @@ TURNS_FILE = "turns.json"
 TURNS_SCHEMA = 1
 DEFAULT_MS = 50
 """The length of turns where guests are emulated and a study does not say: shorter ones gain nothing more (docs/turns.md)."""
-MOST_MS = 10_000
-"""The longest turn that a study may ask for."""
+LEAST_MS, MOST_MS = 10, 10_000
+"""The shortest and the longest turn that a study may ask for: `cont` and `stop` take more than 1 ms."""
 Turns = int | Literal["off"]
 """Milliseconds of a turn; 0: whole slices in turn; "off": one boot after the other."""
 FEWEST_ROUNDS = 4
 """Rounds of a balanced batch, or the next multiple of what balances the guests."""
+Seconds = Annotated[float, Meta(ge=0)]
 
 
 def draw_rounds(guests: int, seed: str) -> Iterator[Order]:
@@ -41,21 +42,21 @@ def draw_rounds(guests: int, seed: str) -> Iterator[Order]:
 class StepTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One step or slice of a trial in turns. Seconds are the host's, but for `guest_seconds`."""
 
-    turns: int
+    turns: Annotated[int, Meta(ge=1)]
     """How often it was let go, the last piece that it ran alone included."""
-    running_seconds: float
+    running_seconds: Seconds
     """From each `cont` to the next `stop`, as QEMU did them, together."""
-    held_seconds: float
+    held_seconds: Seconds
     """From its begin to its end, those in which it was held."""
-    longest_stop_seconds: float
+    longest_stop_seconds: Seconds
     """The longest that QEMU took to answer `stop`."""
-    alone_seconds: float
+    alone_seconds: Seconds
     """Of the running seconds, those after all partners had ended the step, or while it had none left."""
-    overlap_seconds: float
+    overlap_seconds: Seconds
     """Seconds that its CPUs ran while it was held, and a partner ran."""
     guest_seconds: float | None = None
     """The step's length by the guest's clock; null where the guest did not say."""
-    windows: list[tuple[float, float]] = field(default_factory=list)
+    windows: list[tuple[float, Seconds]] = field(default_factory=list)
     """Begin of each turn, in seconds since the block's first guest was started, and its length."""
 
 

@@ -1,6 +1,7 @@
 """Messages about wrong values of a study or of the command line, in the words of the file."""
 
 import re
+import types
 import typing
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -62,13 +63,18 @@ def words(types: str) -> str:
 
 
 def choices(kind: object, keys: str) -> tuple[str, ...]:
-    """The values that a key (`a.b` of a table in a table) may have; () where it has no list of them."""
+    """The values that a key (`a.b` of a table in a table) may have, and what else it may be; () where it has no list of them."""
     for name in keys.split("."):
         try:
             kind = typing.get_type_hints(kind).get(name)
         except TypeError:
             return ()
-    return tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is typing.Literal else ()
+    several = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    parts = set(typing.get_args(kind) if several else (kind,)) - {type(None)}
+    values = [one for one in parts if typing.get_origin(one) is typing.Literal]
+    if not values or not parts - {*values} <= {int}:
+        return ()
+    return (*map(str, typing.get_args(values[0])), *([WORDS["int"]] if int in parts else ()))
 
 
 def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tuple[str, ...]] | None:

@@ -12,7 +12,7 @@ from kduel.benchmarks.support import schedstat
 from kduel.core.errors import InputError
 from kduel.core.experiment import LABEL, Step, StepCell
 from kduel.core.toml import shorten
-from kduel.core.turns import MOST_MS, Turns
+from kduel.core.turns import LEAST_MS, MOST_MS, Turns
 from kduel.core.validation import no_key, validation_message
 from kduel.study.contenders import combinations
 from kduel.study.factors import ReadFactor, cross_steps, family_name
@@ -21,12 +21,14 @@ from kduel.study.file import BenchmarkTable
 MOST_SLICES = 100
 
 
-def check_turns(key: str, turns: Turns | None, *words: str) -> None:
-    """Raises InputError for a length of turns that cannot be meant; `words` are values that are no length."""
-    if isinstance(turns, int) and not 0 <= turns <= MOST_MS:
+def check_turns(key: str, turns: Turns | str | None, *words: str) -> None:
+    """Raises InputError for turns that cannot be meant; `words` are values that are no length."""
+    possible = (None, 0, *words)
+    if turns not in possible and not (isinstance(turns, int) and LEAST_MS <= turns <= MOST_MS):
         other = "".join(f', or "{word}"' for word in words)
         raise InputError(
-            f"{key} is {turns}", f"Give milliseconds from 0 (whole slices in turn) to {MOST_MS}, such as 50{other}."
+            f"{key} is {turns}",
+            f"Give milliseconds from {LEAST_MS} to {MOST_MS}, such as 50; 0 for whole slices in turn{other}.",
         )
 
 
