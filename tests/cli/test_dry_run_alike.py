@@ -27,6 +27,7 @@ CASES = [
     pytest.param("debian:6.1 debian:6.12", "--machine ssh:place=a --benchmark kload --turns 50", "", "ssh cannot take turns: it carries out one boot after the other", id="turns-ssh"),
     pytest.param("debian:6.1-arm64 debian:6.12-arm64", "--machine board:own.toml --benchmark boot-timeline --turns 50", "", "board cannot take turns: it carries out one boot after", id="turns-board"),
     pytest.param("debian:6.1 debian:6.12", "--benchmark iperf3:path=link --machine qemu:cpus=1 --turns 50", "", "qemu cannot take turns: its guests have peers", id="turns-peer"),
+    pytest.param("debian:6.1 debian:6.12", "--benchmark kload --turns 50 --fleet local:workers=1", "", "a fleet takes no turns", id="turns-fleet"),
     pytest.param("study.toml", "--machine local --turns 50", LOADS + KLOAD, "take whole slices in turn", marks=LOCAL, id="turns-load"),
     pytest.param("study.toml", "--machine local --turns 0", LOADS + '[[benchmark]]\nuse = "redis"\n', "has a server, which would work in the others' turns", marks=LOCAL, id="turns-server"),
     # What a kind of machine does not record, or set.

@@ -120,6 +120,11 @@ def test_a_suite_is_repeated_with_the_kernels_that_were_measured() -> None:
         (lambda r: r.machine.settings.update(memory="1G"), ["--machine=qemu:memory=1G"]),
         (lambda r: r.machine.settings.update(accel="kvm", cpus=4), ["--machine=qemu:cpus=4,accel=kvm"]),
         (lambda r: setattr(r, "exact", measured()), []),
+        (lambda r: setattr(r.study, "turns", 50), []),
+        (lambda r: setattr(r.study, "turns", 20), ["--turns=20"]),
+        (lambda r: setattr(r.study, "turns", 0), ["--turns=0"]),
+        (lambda r: setattr(r.study, "turns", "off"), ["--turns=off"]),
+        (lambda r: (setattr(r.study, "turns", "off"), r.machine.facts.update(accelerator="kvm")), []),
     ],
 )
 def test_options_of_the_command_line_are_kept(change: Callable[[Results], Any], expected: list[str]) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kduel import schedulers
 from kduel.benchmarks.support import schedstat
-from kduel.benchmarks.support.load import wrap
+from kduel.benchmarks.support.load import NEED_SCRATCH, of_step, wrap
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Void
 from kduel.core.host import BOOT, HostStep
@@ -248,7 +248,8 @@ def turn_lengths(planned: PlannedTrial, prepared: PreparedSteps, turns: int) -> 
     lengths = {}
     for index, piece in prepared.in_order(planned.steps, planned.seed):
         step = prepared.steps[index]
-        by_default = turns if prepared.benchmarks[index].may_be_held() else 0
+        on_disk = of_step(step, prepared.parameters[index]) in NEED_SCRATCH
+        by_default = turns if prepared.benchmarks[index].may_be_held() and not on_disk else 0
         length = by_default if step.turns is None else step.turns
         lengths[step_directory(Path(), index, step.label, piece).name] = length / 1000
     return lengths

@@ -10,6 +10,7 @@ from msgspec import Struct
 from kduel.core.errors import InputError
 from kduel.core.results import ContenderResult, Results
 from kduel.core.text import printable, visible
+from kduel.core.turns import DEFAULT_MS
 from kduel.core.version import commit_of
 from kduel.report.content.provenance import kernel, table
 from kduel.study.contenders import contender_tables, read_contenders
@@ -120,7 +121,9 @@ def as_toml(text: str) -> str:
 
 def options(results: Results, asked: Study) -> tuple[list[str], list[str]]:
     """Options of the command line by which the run differs from its study, and a note about what no option says."""
-    study, kind, settings = results.study, results.machine.kind, results.machine.settings
+    study, kind, settings, facts = (
+        results.study, results.machine.kind, results.machine.settings, results.machine.facts,
+    )  # fmt: skip
     words, notes = [], []
     if (kind, settings) != (asked.machine, asked.machine_settings):
         known = asked.machine_settings if kind == asked.machine else {}
@@ -146,6 +149,11 @@ def options(results: Results, asked: Study) -> tuple[list[str], list[str]]:
         words.append(f"--max-blocks={study.max}")
     if study.delta != asked.about.delta:
         words.append(f"--delta={study.delta:g}")
+    by_default = (
+        DEFAULT_MS if kind == "qemu" and facts.get("accelerator") == "tcg" and study.unit != "load" else "off"
+    )
+    if study.turns not in (None, by_default if asked.blocks.turns is None else asked.blocks.turns):
+        words.append(f"--turns={study.turns}")
     return words, notes
 
 

@@ -55,6 +55,7 @@ def read_fleet_study(study: Study, spec: str, origin: str) -> str:
     Raises InputError as `read_fleet`, the fleet and `read_study` with each member's own settings do.
     """
     kind, table = read_fleet(spec)
+    check_no_turns(study)
     chosen = fleet_kind(kind)
     own = {
         member.name: member.settings for member in chosen.named_members(chosen.read_settings(table), study.machine)
@@ -63,6 +64,15 @@ def read_fleet_study(study: Study, spec: str, origin: str) -> str:
         member = structs.replace(study, machine_settings=study.machine_settings | settings)
         read_study(member, f"{spec}: {name}" if settings else origin)
     return kind
+
+
+def check_no_turns(study: Study) -> None:
+    """Raises InputError for turns: half of a block may come in from a machine that is lost then, and makes the block again."""
+    if study.blocks.in_turns:
+        raise InputError(
+            "a fleet takes no turns: its machines carry out one boot after the other",
+            'Write turns = "off" in [blocks], or give --turns off; or measure on one machine, without --fleet.',
+        )
 
 
 def run_fleet(
@@ -83,6 +93,7 @@ def run_fleet(
     Raises what the adapter raises, NotMeasuredError where a contender cannot be measured anywhere, InputError where
     `path` holds another run, and HostError where no machine can go on.
     """
+    check_no_turns(study)
     chosen = fleet_kind(kind)
     settings: FleetSettings = chosen.read_settings(table)
     there = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
