@@ -11,6 +11,7 @@ import click
 import pyte
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 from terminal import HEIGHT, Frame, everything, in_tmux, watch
 
 from kduel.cli import print_error
@@ -317,3 +318,5 @@ def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
         assert re.search(r"now: block 3 · new · step 2, fork · \d+ of about 30 s", text)
         assert "left: about 18 min; 60 metrics may need over 20 blocks at this spread" in text
         assert "more: " in text and "load 9.5" in text and "waits for a CPU: tasks 46 % of 10 s" in text
+        live.study = structs.replace(study, blocks=Blocks(turns=50))
+        assert "of about 60 s" in "\n".join(lines()), "guests in turns last as long as their block"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 from processes import command_lines
 from waiting import wait_for
 
+from kduel.core.errors import InputError
 from kduel.core.progress import Progress
+from kduel.machines.guests.judged import QemuSettings
 from kduel.machines.icount import IcountMachine
 from kduel.machines.qemu import Peer, QemuMachine
 from kduel.run.prepare import choose_turns
@@ -144,8 +147,17 @@ def test_under_kvm_turns_are_taken_by_whole_slices_only(accelerator, turns, reas
     machine = object.__new__(QemuMachine)
     machine.accelerator = accelerator
     assert machine.why_no_turns(turns).endswith(reason) and bool(machine.why_no_turns(turns)) == bool(reason)
+    text = COUNTED.replace("icount", "qemu").replace("lines", "kbench") + f"[blocks]\nturns = {turns}\n"
+    study = assemble(parse_study(text, "test"), text, "test")
+    machine.each = [QemuSettings()]
+    with pytest.raises(InputError) if reason else nullcontext() as refused:
+        choose_turns(study, machine, 0, Progress())
+    if reason:
+        assert refused.value.remedy.startswith('Write turns = 0 or "off"')
     machine.peer = Peer(machine=machine, arm=None)
-    assert "peers" in machine.why_no_turns(turns)
+    with pytest.raises(InputError) as refused:
+        choose_turns(study, machine, 2, Progress())
+    assert "peers" in refused.value.message and refused.value.remedy.startswith('Write turns = "off"')
 
 
 def test_the_exact_machine_takes_no_turns_by_default():

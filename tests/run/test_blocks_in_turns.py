@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cut_runs import cut_run
+from msgspec import structs
 from test_repeats import records
 
 from kduel.core.experiment import Step
@@ -136,6 +137,55 @@ def test_without_room_a_run_is_made_one_boot_after_the_other_and_says_so(kduel, 
 
 
 @pytest.mark.slow
+def test_a_run_from_before_turns_goes_on_without(kduel, write_study, tmp_path):
+    """Its lock has no word on turns, and its machine could take them now."""
+    study, run = write_study("turns = true", "fixed = 2\n[host]\nquiet_seconds = 0\n"), tmp_path / "run"
+    assert kduel("run", study, "--out", run, "--turns", "off").returncode == 0
+    lock = json.loads((run / "lock.json").read_text())
+    assert lock["blocks"].pop("turns") == "off"
+    (run / "lock.json").write_text(json.dumps(lock))
+    for command in (["resume", run], ["run", study, "--out", run]):
+        cut_run(run, [one["id"] for one in records(run) if one["block"] == 2])
+        done = kduel(*command)
+        assert done.returncode == 0, done.stderr
+        assert [read_turns(run / "trials" / one["id"]) for one in records(run)] == [None] * 4
+    refused = kduel("run", study, "--out", run, "--turns", "50")
+    assert refused.returncode == 2 and "study.turns: off in the run, 50 now" in refused.stderr
+
+
+@pytest.mark.slow
+def test_runs_of_two_modes_are_not_merged(kduel, write_study, tmp_path):
+    study = write_study("turns = true", "fixed = 2\n[host]\nquiet_seconds = 0\n")
+    for name, turns in (("in-turns", "50"), ("whole", "0"), ("apart", "off")):
+        assert kduel("run", study, "--out", tmp_path / name, "--turns", turns).returncode == 0
+    for name in ("whole", "apart"):
+        refused = kduel("merge", tmp_path / "in-turns", tmp_path / name, "--out", tmp_path / "both")
+        assert refused.returncode == 2 and "study.turns: " in refused.stderr, refused.stderr
+        assert not (tmp_path / "both").exists()
+
+
+@pytest.mark.slow
+def test_a_run_in_turns_waits_for_memory_and_one_without_goes_on_without(
+    run_in_turns, kduel, environment, write_study, tmp_path
+):
+    """A run goes on in its own mode, whatever memory there is now."""
+    run = run_in_turns()
+    cut_run(run, [one["id"] for one in records(run) if one["block"] == 2])
+    environment["OUTSIDE_ROOM"] = "1"
+    refused = kduel("resume", run)
+    assert refused.returncode == 3 and "2 guests are too many" in refused.stderr
+    assert "Free memory" in refused.stderr and "No turns" not in refused.stderr
+    other = tmp_path / "other"
+    assert kduel("run", write_study("turns = true", IN_TURNS), "--out", other).returncode == 0
+    cut_run(other, [one["id"] for one in records(other) if one["block"] == 2])
+    environment["OUTSIDE_ROOM"] = "9"
+    assert kduel("resume", run).returncode == 0
+    assert kduel("resume", other).returncode == 0
+    for path, mode in ((run, True), (other, False)):
+        assert [read_turns(path / "trials" / one["id"]) is not None for one in records(path)] == [mode] * 4
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "more", "mode"),
     [
@@ -164,10 +214,19 @@ def test_what_cannot_take_turns_is_refused_with_the_reason(kduel, write_study, t
     assert "--turns off" in said and not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("value", "status"), [("10001", 2), ("-1", 2), ("on", 2), ("off", 0)])
-def test_the_option_takes_milliseconds_or_off(kduel, write_study, tmp_path, value, status):
+@pytest.mark.parametrize("value", ["10001", "-1", "1", "on", "", "1e2", "50 ms", "9" * 5000])
+def test_the_option_says_what_it_takes(kduel, write_study, tmp_path, value):
     done = kduel("run", write_study(), "--out", tmp_path / "run", "--dry-run", "--turns", value)
-    assert done.returncode == status, done.stderr
+    assert done.returncode == 2, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "--turns is" in said and "Give milliseconds from 10 to 10000, such as 50; 0" in said and '"off"' in said
+
+
+@pytest.mark.parametrize("value", ["off", "0", "50"])
+def test_the_option_takes_milliseconds_or_off(kduel, write_study, tmp_path, value):
+    study = write_study(machine="turns = true")
+    done = kduel("run", study, "--out", tmp_path / "run", "--dry-run", "--turns", value)
+    assert done.returncode == 0, done.stderr
 
 
 def test_steps_that_measure_latency_or_a_disk_are_run_whole():
@@ -181,8 +240,10 @@ def test_steps_that_measure_latency_or_a_disk_are_run_whole():
         step("sysbench-fileio", mode="seqwr"),
         step("hackbench"),
         step("kbench", operation="pipe", turns=0),
+        structs.replace(step("kbench", operation="pipe"), load="disk"),
+        structs.replace(step("kbench", operation="pipe"), load="hackbench"),
     ]
-    planned = PlannedTrial(id="0001-b01-a", block=1, position=0, contender="a", boot=0, steps=list(range(6)))
+    planned = PlannedTrial(id="0001-b01-a", block=1, position=0, contender="a", boot=0, steps=list(range(8)))
     assert turn_lengths(planned, PreparedSteps(steps), 50) == {
         "01-sysbench-cpu": 0.05,
         "02-stress-ng": 0.05,
@@ -190,15 +251,45 @@ def test_steps_that_measure_latency_or_a_disk_are_run_whole():
         "04-sysbench-fileio": 0,
         "05-hackbench": 0,
         "06-kbench": 0,
+        "07-kbench": 0,
+        "08-kbench": 0.05,
     }
     sliced = turn_lengths(planned, PreparedSteps(steps, Blocks(slices=2)), 20)
     assert sliced["01-sysbench-cpu.s2"] == 0.02 and "01-sysbench-cpu" not in sliced
 
 
 def test_memory_for_all_guests_must_be_there(tmp_path):
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text("MemTotal:       24684032 kB\nMemFree: 1 kB\nMemAvailable:    4194304 kB\n")
-    assert why_no_memory(2, 2048, meminfo) == ""
-    assert why_no_memory(3, 2048, meminfo) == (
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text(
+        "MemTotal:       24684032 kB\nMemFree: 1 kB\nMemAvailable:    4194304 kB\n"
+    )
+    assert why_no_memory(2, 2048, tmp_path) == ""
+    assert why_no_memory(3, 2048, tmp_path) == (
         "3 guests of 2048 MiB are more than the 4096 MiB of memory that are available"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "group", "files"),
+    [
+        ("0::/ci/job", "ci", {"memory.max": "3221225472", "memory.current": "1610612736", "memory.stat": "anon 1\nfile 536870912"}),
+        ("0::/", "", {"memory.max": "2147483648", "memory.current": "0"}),
+        ("4:memory:/ci", "memory/ci", {"memory.limit_in_bytes": "2147483648", "memory.usage_in_bytes": "0"}),
+        # A container sees its own group at the top, and the host's name of it.
+        ("4:memory:/docker/0a", "memory", {"memory.limit_in_bytes": "2147483648", "memory.usage_in_bytes": "0"}),
+    ],
+)  # fmt: skip
+def test_a_control_group_may_leave_less_memory(tmp_path, line, group, files):
+    """A container of a CI runner: the kernel would end a guest in the middle of its block."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text("MemAvailable:    16777216 kB\n")
+    (tmp_path / "proc/self/cgroup").write_text(f"9:name=systemd:/\n{line}\n")
+    place = tmp_path / "sys/fs/cgroup" / group
+    place.mkdir(parents=True)
+    for name, text in files.items():
+        (place / name).write_text(f"{text}\n")
+    assert why_no_memory(2, 1024, tmp_path) == ""
+    assert "the 2048 MiB of memory" in why_no_memory(3, 1024, tmp_path)
+    limit = next(iter(files))
+    (place / limit).write_text("max\n" if limit == "memory.max" else "9223372036854771712\n")
+    assert why_no_memory(3, 1024, tmp_path) == ""

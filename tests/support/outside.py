@@ -100,7 +100,8 @@ class ProcessMachine(Machine):
         return "" if self.settings.turns else super().why_no_turns(turns)
 
     def why_no_room(self, guests: int) -> str:
-        return f"{guests} guests are too many" if guests > self.settings.room else ""
+        room = int(os.environ.get("OUTSIDE_ROOM", self.settings.room))
+        return f"{guests} guests are too many" if guests > room else ""
 
     def boot_block(self, trials: Sequence[Trial], turns: BlockTurns) -> list[Outcome]:
         """One after the other: nothing here can be held."""
@@ -149,7 +150,7 @@ class Process(MachineKind):
         turns: bool = False
         """The trials of a block are said to be alive at once."""
         room: int = 9
-        """For so many trials at once."""
+        """For so many trials at once, unless OUTSIDE_ROOM in the environment says another number."""
         exact: bool = False
         """Every trial is said to give the same."""
         emulated: bool = False

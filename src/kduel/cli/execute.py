@@ -145,7 +145,7 @@ def run_on_one_machine(
 ) -> None:
     """Carry the study out here, its exact part first where it is to have one. `lock` is that of a run that goes on."""
     from kduel.run.check import check_at_once
-    from kduel.run.prepare import get_kernels, get_machine, open_early, read_study
+    from kduel.run.prepare import describe_turns, get_kernels, get_machine, open_early, read_study
     from kduel.run.runner import run_study
 
     study, origin = request.study, request.origin
@@ -174,10 +174,12 @@ def run_on_one_machine(
                 )
             for warning in filter(None, (shortage_warning(ready.study), realtime_warning(ready.study))):
                 terminal.warn(warning)
+            if turns := describe_turns(ready.study.blocks, len(ready.arms)):
+                terminal.info(turns)
             if fewer := ready.prepared.fewer_slices():
                 terminal.info(f"In fewer slices, as a slice takes whole seconds: {', '.join(fewer)}.")
             held.close()  # From here on the trials hold the run.
-            with show_trials(terminal, study, study.machine, ready.machine.parallel) as (watch, boot_started):
+            with show_trials(terminal, ready.study, study.machine, ready.machine.parallel) as (watch, boot_started):
                 run_study(
                     ready, path, origin=origin, seed=seed, progress=terminal, watch=watch, boot_started=boot_started,
                     give_up=give_up,

@@ -121,10 +121,12 @@ class LiveRun:
         # Its directory leaves this place when a boot is kept, or put aside to be made again.
         boots = [boot for boot in list(self.boots.values()) if boot.staged.is_dir()]
         waits = ", waiting for a CPU" if host.waiting_pct is not None and host.waiting_pct >= STARVED_PCT else ""
+        # Guests in turns last as long as all of their block.
+        at_once = len(self.study.names) if self.study.blocks.side_by_side else self.parallel
         out = []
         for boot in boots[:BOOTS_SHOWN]:
             seconds = time.monotonic() - boot.began
-            usual = f" of about {self.last.mean_seconds * self.parallel:.0f}" if self.last else ""
+            usual = f" of about {self.last.mean_seconds * at_once:.0f}" if self.last else ""
             out.append(
                 f"now: block {boot.block} · {visible(boot.contender, 80)} · "
                 f"{boot_phase(boot.staged)}{waits} · {seconds:.0f}{usual} s"

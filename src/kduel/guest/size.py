@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.core.errors import InputError
+from kduel.core.this_host import text_of
 
 Size = str | int
 """Size of memory or a disk, as `mebibytes` reads it."""
@@ -23,13 +25,32 @@ def mebibytes(size: str | int, key: str, most: int | None = None) -> int:
     return found
 
 
-def why_no_memory(guests: int, memory: int, meminfo: Path = Path("/proc/meminfo")) -> str:
-    """Reason why this host has not enough memory for guests of so many MiB, as far as its kernel reports it; empty where it has."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text("ascii"), re.MULTILINE)
-    there = int(found[1]) >> 10 if found else 0
+def why_no_memory(guests: int, memory: int, root: Path = Path("/")) -> str:
+    """Reason why this host, or a control group, has not enough memory for guests of so many MiB, as far as the kernel reports it; empty
+    where it has."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", text_of(root / "proc/meminfo"), re.MULTILINE)
+    there = min([int(found[1]) << 10 if found else 0, *rooms_of_groups(root)]) >> 20
     if guests * memory <= there:
         return ""
     return f"{guests} guests of {memory} MiB are more than the {there} MiB of memory that are available"
+
+
+def rooms_of_groups(root: Path) -> Iterator[int]:
+    """Bytes that each control group of this process, and each above it, may still take, its page cache included, as that can be freed
+    (the kernel's Documentation/admin-guide: cgroup-v2.rst, cgroup-v1/memory.rst)."""
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number != "0" and "memory" not in controllers.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / ("" if number == "0" else "memory")
+        names = ("max", "current") if number == "0" else ("limit_in_bytes", "usage_in_bytes")
+        for group in (top / path.lstrip("/") / "x").parents:
+            limit, used = (text_of(group / f"memory.{name}").strip() for name in names)
+            cached = re.search(r"^(?:file|total_cache) (\d+)$", text_of(group / "memory.stat"), re.MULTILINE)
+            if limit.isdecimal() and used.isdecimal():
+                yield max(0, int(limit) - int(used) + (int(cached[1]) if cached else 0))
+            if group == top:
+                break
 
 
 def check_memory_of_host(size: str | int) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from kduel.benchmarks import Benchmark
 from kduel.core.cache import Cache
 from kduel.core.editions import EDITION
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
@@ -41,6 +41,7 @@ from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
 from kduel.store.identity import as_begun, check_same_run
 from kduel.store.rundir import RunDir
+from kduel.study.file import Blocks
 from kduel.study.load import Study
 from kduel.study.plan import make_plan
 
@@ -67,6 +68,8 @@ class ResolvedStudy(Struct, kw_only=True):
     arms: list[Arm] = []
     unbuilt: dict[str, str] = {}
     """Contenders that have no kernel to boot, and why."""
+    begun: bool = False
+    """True for a run that goes on, in its own mode."""
 
     def for_part(self, part: Study, origin: str) -> ResolvedStudy:
         """Another study of the same contenders, with these very kernels. Raises InputError."""
@@ -130,11 +133,12 @@ def get_kernels(
     a run that goes on, the kernels are those of the run, though newer ones may be out.
     """
     study, kind = chosen.study, chosen.kind
-    if lock is not None and (lock.prepared or lock.fleet):
+    begun = lock is not None and bool(lock.prepared or lock.fleet)
+    if lock is not None and begun:
         # One from before there were turns has none.
-        begun = as_begun(study.blocks, lock)
+        blocks = as_begun(study.blocks, lock)
         study = structs.replace(
-            study, blocks=structs.replace(begun, turns="off" if begun.turns is None else begun.turns)
+            study, blocks=structs.replace(blocks, turns="off" if blocks.turns is None else blocks.turns)
         )
     if lock is None:
         # Whatever no archive has is told before the first package is fetched.
@@ -166,7 +170,7 @@ def get_kernels(
         else:
             unbuilt[contender.name] = str(kernel)
             progress.warn(f"{contender.name} is left out: {kernel}")
-    return structs.replace(chosen, study=study, arms=arms, unbuilt=unbuilt)
+    return structs.replace(chosen, study=study, arms=arms, unbuilt=unbuilt, begun=begun)
 
 
 def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
@@ -188,7 +192,9 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     check_unit(study, machine.reboots)
-    blocks = structs.replace(study.blocks, turns=choose_turns(study, machine, len(arms), progress))
+    blocks = structs.replace(
+        study.blocks, turns=choose_turns(study, machine, len(arms), progress, begun=chosen.begun)
+    )
     study = structs.replace(study, blocks=structs.replace(blocks, reduce=blocks.reducer))
     if chosen.kind.exact and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
@@ -203,17 +209,13 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
 
 
-def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress) -> Turns:
+def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress, *, begun: bool = False) -> Turns:
     """The turns of a run's guests: those of the study, or DEFAULT_MS where the machine can take them, as far as the host has room
-    for all guests of a block. Raises InputError where the study asks for turns that the machine cannot take."""
+    for all guests of a block. Raises InputError where the study asks for turns that the machine cannot take, HostError where a run
+    that was `begun` in turns has no room any more."""
     wanted = study.blocks.turns
     if study.blocks.unit == "load":
-        if wanted in (None, "off"):
-            return "off"
-        progress.info(
-            "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
-        )
-        return 0
+        return "off" if wanted is None else wanted
     length = DEFAULT_MS if wanted is None else wanted
     if length == "off" or (wanted is None and guests < 2):
         return "off"
@@ -221,13 +223,26 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     if reason and wanted is None:
         return "off"
     if reason:
-        raise refused_turns(study, reason)
-    if reason := machine.why_no_room(guests):
+        raise refused_turns(study, reason, whole=not machine.why_no_turns(0))
+    if (reason := machine.why_no_room(guests)) and begun:
+        raise HostError(
+            f"the contenders of this run take turns, for which all are alive at once, and {reason}",
+            "Free memory, and go on with the same command; or start a new run with another --out and --turns off.",
+        )
+    if reason:
         progress.warn(f"No turns, one boot after the other: {reason}.")
         return "off"
-    how = f"turns of {length} ms" if length else "turns of whole slices"
-    progress.info(f"The {guests} contenders of a block are alive at once and take {how}: one runs at any moment.")
     return length
+
+
+def describe_turns(blocks: Blocks, contenders: int) -> str:
+    """A sentence on the turns that a run takes; empty where it takes none."""
+    if not blocks.in_turns:
+        return ""
+    if not blocks.side_by_side:
+        return "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
+    how = f"turns of {blocks.turns} ms" if blocks.turns else "turns of whole slices"
+    return f"The {contenders} contenders of a block are alive at once and take {how}: one runs at any moment."
 
 
 def has_timings(prepared: PreparedSteps) -> bool:

@@ -199,3 +199,8 @@ def test_metrics_and_machines_are_checked_before_anything_is_built() -> None:
         choose_metric(boot_study("hackbench", "qemx"), "")
     with pytest.raises(InputError, match="no benchmark 'nix'"):
         boot_study("nix", "qemu")
+
+
+def test_a_commit_is_booted_alone() -> None:
+    """Its study has a second contender that is never booted: no turns are announced, nor memory asked for."""
+    assert boot_study("pipe", "qemu").blocks.turns == "off"

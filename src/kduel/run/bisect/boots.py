@@ -31,6 +31,7 @@ STUDY = """[study]
 name = "bisect"
 [blocks]
 fixed = 1
+turns = "off"
 [[benchmark]]
 {benchmark}
 primary = "*"
