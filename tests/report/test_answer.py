@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from examples import exact, published, simulated, undecided
 from made_runs import make_run
+from msgspec import structs
 from pages import KINDS, matrix, with_exact
 
 from kduel.benchmarks.kbench import PLUGIN, KbenchParameters
@@ -23,6 +24,7 @@ from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
 from kduel.report.content.answer import answer
 from kduel.report.content.closing import closing
+from kduel.report.page.matrix import matrix_part
 from kduel.report.text import show_closing
 
 CLOSED = "Nothing is left to decide: no further trial is needed"
@@ -32,7 +34,8 @@ def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> Non
     counted, timed = answer(with_exact(tmp_path)).parts
     change = r"([\w-]+) takes ([\d.]+) % (more|fewer|longer|less)"
     assert re.findall(change, counted.claim) == [("getpid", "0.581", "more"), ("context-switch", "2.88", "fewer")]
-    assert counted.claim.index("patched") < counted.claim.index("parent") and "1 more" in counted.claim
+    assert counted.claim.index("patched") < counted.claim.index("parent") and "1 more differs" in counted.claim
+    assert answer(with_exact(tmp_path)).meaning, "counted, one is better and one is worse; timed, too"
     assert re.findall(change, timed.claim) == [
         ("perf-bench-sched-pipe", "3.9", "longer"), ("hackbench-10g", "6.7", "less")
     ]  # fmt: skip
@@ -89,7 +92,7 @@ def test_a_change_from_nothing_has_its_unit() -> None:
     late = results.metrics[0]
     late.unit, late.better, late.verdict = "%", "lower", "slower"
     late.baseline_mean, late.mean, late.effect, late.effect_pct = 0.0, 6.9149, 6.9149, None
-    assert "is 6.91 % higher" in answer(results).text
+    assert "is 6.91 percentage points higher" in answer(results).text
 
 
 def test_a_maximum_comes_after_what_many_samples_decide() -> None:
@@ -117,9 +120,11 @@ def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() ->
         metric.unit, metric.verdict, metric.better = unit, verdict, "none" if unit == "count" else "lower"  # type: ignore[assignment]
         metric.baseline_mean, metric.mean, metric.effect = before, after, after - before
     said = answer(results).text
-    assert re.findall(r"([\w-]+) takes ([\d.]+) times", said) == [("getpid", "91"), ("context-switch", "5.5")]
+    assert re.findall(r"([\w-]+) takes ([\d.]+) times as long \(\+([\d,.]+) %\)", said) == [
+        ("getpid", "91", "9,000"), ("context-switch", "5.5", "450")
+    ], "with the number of the table"  # fmt: skip
     assert "1 more" in said
-    assert said.endswith("(exact, in virtual time).")
+    assert "(exact, in virtual time" in said
 
 
 def test_a_name_is_short_only_where_the_change_says_what_is_measured() -> None:
@@ -150,19 +155,28 @@ def test_where_nothing_is_decided_it_is_the_headline() -> None:
 def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:
     results = simulated()
     said = answer(results)
-    assert (said.step, said.command) == (f"{CLOSED}; the times of real hardware take a real machine.", "")
+    assert said.step.startswith(f"{CLOSED}; ") and said.command == "", "a real machine is named"
     results.machine.timing_warning = ""
     assert answer(results).step == f"{CLOSED}."
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     said = answer(results, "RUN")
-    assert re.match(r"1 of \d verdicts? undecided, as ", said.step) and said.command == "kduel plan RUN"
+    assert re.match(r"Undecided, as ", said.step) and said.command == "kduel plan RUN"
     results.metrics[0].n = 4
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
     assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
-    assert "undecided in 2 of 5" in said.text and said.step.startswith("2 of 5 verdicts undecided, "), (
-        "two are not judged"
-    )
+    assert "undecided in 2, the same in 2 of 5" in said.text, "two are not judged"
+    assert not re.search(r"\d of \d", said.step), "the answer counts, and nothing counts otherwise"
+    assert "too coarse" not in said.step, "as no number of trials helps that"
+
+
+def test_more_trials_are_advised_only_where_they_help() -> None:
+    results = published()
+    for metric in results.gating:
+        if metric.open:
+            metric.warnings = [FindingResult(code="quantised", message="seen")]
+    said = answer(results)
+    assert said.command == "" and said.step.endswith(f"{catalogue()['quantised'].undecided}.")
 
 
 def test_nothing_is_called_settled_beside_a_heavy_finding() -> None:
@@ -199,7 +213,7 @@ def test_no_ten_blocks_are_asked_for_where_no_block_gave_a_value() -> None:
 def test_every_answer_has_a_next_command_or_says_that_none_is_needed(tmp_path: Path) -> None:
     for kind, make in KINDS.items():
         said = answer(make(tmp_path / kind))
-        alone = any(words in said.step for words in ("judge each machine by itself", "no further trial is needed"))
+        alone = any(words in said.step for words in ("no further trial is needed",))
         assert said.command.startswith("kduel ") or alone, kind
         assert said.step.endswith(":" if said.command else "."), kind
 
@@ -241,7 +255,7 @@ def test_only_what_decides_is_in_it() -> None:
     assert "takes" not in said and "does" not in said and "is 1" not in said
     for metric in primary:
         metric.role = "exploratory"
-    assert "hints, as the study declares no primary metric" in answer(results).text
+    assert "hints, of which 5 % may be chance" in answer(results).text
 
 
 def test_what_the_benchmark_sets_is_not_in_it() -> None:
@@ -278,11 +292,51 @@ def test_the_last_screen_begins_with_it_and_ends_with_the_command(tmp_path: Path
     assert "kduel resume RUN" in "\n".join(lines)
 
 
-def test_the_counts_of_a_matrix_say_what_they_count(tmp_path: Path) -> None:
-    """Of one pair nine times were counted and of the other all 54 metrics, as if they were alike."""
-    first, second = answer(matrix(tmp_path)).parts[0].claim.split("; with ")
-    assert first.endswith("2 more differ; undecided in 6 of 9 (wall)")
-    assert second.startswith(
-        "SCHED_FIFO against SCHED_RR, undecided in 9 of 9 (wall); of the 45 others, mixed-medium/"
-    )
-    assert answer(matrix(tmp_path)).step.startswith("78 of 108 verdicts undecided, 41 of them as ")
+def test_a_matrix_is_counted_in_one_way(tmp_path: Path) -> None:
+    """Six of nine were undecided in the answer, and four of nine in the table below it."""
+    results = matrix(tmp_path)
+    first, second = answer(results).parts[0].claims
+    part = matrix_part(results) or pytest.fail("no matrix")
+    cells = {
+        head: [cell for cell in part.heat if cell.column.startswith(head)] for head in ("SCHED_OTHER", "SCHED_FIFO")
+    }
+    for claim, mine in zip((first, second), cells.values(), strict=True):
+        assert len(mine) == 9 and f"undecided in {sum(cell.tone == 'undecided' for cell in mine)} of 9" in claim
+    better = sum(cell.tone == "better" for cell in cells["SCHED_OTHER"])
+    assert f"{better - 1} more are better" in first and better == 3
+    assert not re.search(r"\d of \d", answer(results).step)
+    assert not part.exploratory and "false discovery" not in part.sure
+
+
+def test_what_else_differs_in_a_matrix_is_counted_where_its_first_metric_shows_nothing(tmp_path: Path) -> None:
+    results = matrix(tmp_path)
+    (second,) = [one for one in answer(results).parts[0].claims if "SCHED_FIFO" in one]
+    shown = [m for m in results.gating if m.contender == "SCHED_FIFO" and m.claimed and m.verdict != "equivalent"]
+    assert shown and f"{len(shown)} other metrics differ" in second
+
+
+def test_a_direction_is_named_for_each_that_is_only_counted() -> None:
+    results = simulated()
+    many = [
+        structs.replace(results.metrics[1], benchmark=f"job{n}", verdict=word)
+        for n, word in enumerate(["slower", "faster"] * 3)
+    ]
+    results.metrics[:] = [*many, structs.replace(many[1], benchmark="last")]
+    assert "2 more are worse, 3 more are better" in answer(results).text
+
+
+def test_counts_that_agree_with_times_need_no_word_on_what_they_are() -> None:
+    whole = with_exact(Path())
+    for metric in [*whole.metrics, *whole.exact.metrics]:  # type: ignore[union-attr]
+        metric.verdict = "faster" if metric.scale != "exact" else "fewer"
+        if metric.scale == "exact":
+            metric.effect = -1.0
+    assert answer(whole).meaning == ""
+
+
+def test_what_was_measured_once_is_measured_again_by_a_command_to_paste(tmp_path: Path) -> None:
+    """`the same command with --blocks 10` was no command."""
+    run = make_run(tmp_path / "run", 5.0, blocks=1, most=1)
+    said = answer(judge_run(run), str(run))
+    words = said.command.split()
+    assert words[:3] == ["kduel", "run", f"{run}/study.toml"] and "--blocks=10" in words and Path(words[2]).is_file()

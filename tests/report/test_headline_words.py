@@ -101,9 +101,14 @@ def test_means_that_say_another_size_than_the_change_are_named() -> None:
     assert not any("geometric" in said for said in caveats(results))
 
 
-def test_a_matrix_names_its_own_correction() -> None:
+def test_a_matrix_has_the_runs_own_verdicts() -> None:
     results = judge_path(ROOT / "studies/published/policies.csv")
-    part = matrix_part(results)
-    assert part is not None and part.exploratory and "false discovery" in part.sure and "Exploratory" in part.sure
-    assert "false discovery" in report_format("matrix").render(results)
-    assert shape(results) is not None
+    found = shape(results)
+    assert found is not None and not found.apart and len(found.judged) == len(results.metrics) == 108
+    own = {(m.contender, m.benchmark, m.metric): m.verdict for m in results.metrics}
+    for one in found.judged:
+        assert one.result.verdict == own[one.pair.contender, one.place.label, one.result.metric]
+    results.metrics.pop()
+    part, found = matrix_part(results), shape(results)
+    assert found is None or found.apart or len(found.judged) < 108
+    assert part is None or part.exploratory == (found is not None and found.apart)

@@ -20,12 +20,23 @@ from kduel.cli import kduel
 from kduel.report import report_format
 from kduel.report.campaigns.page import html
 from kduel.report.campaigns.wording import page_of
+from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
+from kduel.run.bisect.show import MeasurementNotes, as_svg
+from kduel.run.bisect.show import page_of as bisected
 
 MODULES = Path(__file__).parents[2] / ".venv/page-checks/node_modules"
 pytestmark = pytest.mark.slow
 WHOLE = KINDS | {"interrupted": lambda _: undecided(), "once": lambda _: single()}
-MANY = ["diff", "site2", "site12"]
-"""Pages about several runs."""
+MANY = ["diff", "site2", "site12", "bisect"]
+"""Pages about several runs, or commits."""
+OUTCOME = SearchOutcome(
+    good="c0", bad="c2", metric="time", set=["c1"], probability=0.98, effect=Interval(4.5, 3.1, 5.9), measurements=25, blocks=6,
+    levels=[
+        Level(commit=f"c{number}", n=6, mean=100 + 4.5 * (number > 0), ci_low=99.0, ci_high=106.0, status=status)
+        for number, status in enumerate(("good", "after", "bad"))
+    ],
+    confirmed=True, segments=[], posterior={"c1": 0.98, "c2": 0.02}, why="",
+)  # fmt: skip
 RUN = (
     "(await axe.run(document, {resultTypes: ['violations']})).violations.map("
     "one => `${one.id} ${one.nodes.map(node => node.html.slice(0, 150)).join(' ')}`)"
@@ -60,6 +71,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "titled.html").write_text(report_format("html").render(titled), "utf-8")
     runs = [str(make_run(place / f"month{month}", 5 * month, day=30 * month)) for month in (1, 2)]
     (place / "diff.html").write_text(html(page_of(compare(columns(runs)), [])), "utf-8")
+    about = MeasurementNotes(subject="a command", host="this", reproduce="kduel bisect", subjects={"c1": "Change it"})
+    (place / "bisect.html").write_text(html(bisected(OUTCOME, about), as_svg(OUTCOME)), "utf-8")
     for name, number in (("site2", 2), ("site12", 12)):
         for day in range(1, number + 1):
             make_run(place / f"{name}-runs/day{day}", 5 if day > 6 else 0, seed=day, day=day, blocks=4, most=4)

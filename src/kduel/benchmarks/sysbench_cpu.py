@@ -40,7 +40,7 @@ class SysbenchCpu(Benchmark[SysbenchCpuParameters]):
             *sysbench.latency_metrics("event"),
         ]
         if parameters.threads > 1:
-            metrics.append(Metric("events-sd", "events", "lower", UNEVEN))
+            metrics.append(Metric("events-sd", "events", "lower", UNEVEN, "sd"))
         return (
             *metrics,
             Metric("total-events", "events", "higher", EVENTS, "count"),

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 @option("--negligible", "Treat the ends as equal if they differ by less.", Percent(), "PERCENT", default=1.0)
 @option("--seed", "Seed of the order of measurements.", int, default=1)
 @option("--restart", "Measure everything again instead of resuming.", is_flag=True)
-@option("--format -f form", "Output format.", ["text", "json"], default="text")
+@option("--format -f form", "Output format.", ["text", "html", "json"], default="text")
 @limit_option(25)
 @plot_option("the levels and the posterior; for exact counts the differential flame graph")
 @option("--step", "For `git bisect run`: the costs at both ends.", Number(0, min_open=True), "GOOD BAD", nargs=2)

@@ -93,6 +93,10 @@ def search_by_counts(
     tree: Path, work: Path, ends: tuple[str, ...], options: BisectOptions, cache: Cache, progress: Progress
 ) -> None:
     """Search by exact counts."""
+    if options.form == "html":
+        raise InputError(
+            "there is no page of a search by exact counts", "Leave out --format, and draw it with --plot FILE."
+        )
     old, new = (commit_of(tree, end) for end in ends[:2])
     made = make_builder(tree, work / "source", work, options, progress)
     kernels = CommitKernels(made, cache=cache, progress=progress)

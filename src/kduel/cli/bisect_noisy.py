@@ -13,13 +13,14 @@ from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.cache import Cache
 from kduel.core.errors import NOT_MEASURED
 from kduel.core.progress import Progress
+from kduel.report.campaigns.page import html
 from kduel.run.bisect.boots import BootMeasurement, boot_study, choose_metric
 from kduel.run.bisect.command import ShellMeasurement
 from kduel.run.bisect.git import commit_subject, worktree
 from kduel.run.bisect.history import History
 from kduel.run.bisect.named import named_files
 from kduel.run.bisect.outcome import SearchOutcome
-from kduel.run.bisect.show import MeasurementNotes, as_svg, as_text
+from kduel.run.bisect.show import MeasurementNotes, as_svg, as_text, page_of
 from kduel.run.bisect.terms import SearchSettings
 from kduel.run.bisect.timed import SearchTask, search, state_directory
 from kduel.run.prepare import cpu_model, host_record
@@ -91,6 +92,8 @@ def show_outcome(outcome: SearchOutcome, task: SearchTask, options: BisectOption
     )
     if options.form == "json":
         emit_json(outcome.document())
+    elif options.form == "html":
+        emit(html(page_of(outcome, about), as_svg(outcome)))
     else:
         emit(as_text(outcome, about))
     if options.plot:

@@ -24,7 +24,7 @@ FORMATS = ("text", "markdown", "html", "json")
 @format_option(*FORMATS)
 @output_option
 @option(
-    "--against", "Compare each column with the first, with the previous one, with both, or all pairs.",
+    "--against", "Compare each column with the first, with the previous one, with both and that of its own contender, or all pairs.",
     ["both", "first", "previous", "all"], default="both",
 )  # fmt: skip
 @option("--full", "Show everything; without it text says what changed most.", is_flag=True)

@@ -19,7 +19,7 @@ Aspect = Literal[
     "memory", "size", "modules", "power", "idle-power", "energy", "efficiency", "clock", "temperature",
 ]  # fmt: skip
 """What a metric measures; empty for what fits none of them, which then appears in no summary by aspect."""
-Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max", "count", "total"]
+Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max", "count", "total", "sd"]
 
 
 class Metric(Struct, frozen=True, forbid_unknown_fields=True):

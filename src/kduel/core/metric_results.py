@@ -245,6 +245,8 @@ class MetricResult(Struct, kw_only=True):
             return "depends"
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
             return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
+        if self.statistic == "sd" and self.verdict in ("faster", "slower"):
+            return "steadier" if self.verdict == "faster" else "less steady"
         return self.verdict
 
     @property

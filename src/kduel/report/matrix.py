@@ -38,7 +38,7 @@ class MatrixFormat(Format):
             "How sure",
             *(
                 f"  {line}"
-                for line in (matrix and evidence(results).cells(len(matrix.judged)), *said.caveats)
+                for line in (matrix and evidence(results).cells(len(matrix.judged), matrix.apart), *said.caveats)
                 if line
             ),
         ]

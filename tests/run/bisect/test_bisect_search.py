@@ -13,7 +13,7 @@ from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
 from kduel.run.bisect.outcome import Reading, difference, interval
 from kduel.run.bisect.posterior import RATIOS, SCALES, VARIANCES, Model
-from kduel.run.bisect.show import MeasurementNotes, as_text
+from kduel.run.bisect.show import MeasurementNotes, as_text, page_of
 from kduel.run.bisect.terms import SearchSettings, Unmeasurable
 
 QUICK = SearchSettings(confirm=0, negligible=0.001, most=1500)
@@ -142,6 +142,15 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
         " ".join(as_text(one, about).split()) for one in (found, structs.replace(found, confirmed=False))
     )
     assert "did NOT confirm" not in sure and "%), which fresh blocks did NOT confirm: " in doubted
+    first = page_of(found, about).sections[0]
+    assert order[9][:12] in first.lead and "+3 %" in first.lead, "which commit, and by how much"
+    assert "99" in first.sentences[0] and first.sentences[1].endswith(f"git show {order[9][:12]}"), (
+        "how sure, what next"
+    )
+    many = page_of(structs.replace(found, set=order[7:10], confirmed=False), about).sections[0]
+    assert len(many.bullets) == 3 and "--confirm" in many.sentences[-1]
+    nothing = page_of(structs.replace(found, set=[], why="the ends are equal"), about).sections[0]
+    assert "the ends are equal" in nothing.lead
 
 
 def test_a_level_of_zero_has_no_effect_in_per_cent() -> None:

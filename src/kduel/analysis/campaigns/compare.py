@@ -106,7 +106,7 @@ def compare(found: Sequence[Column], *, delta: float | None = None, which: Which
     """The comparison of columns. Raises InputError for a delta that cannot be meant. Contenders of one run are judged
     by the run's own rule; without a `delta` also by its own."""
     keys, left_out = comparable(found)
-    pairs = list(chosen_pairs(len(found), which))
+    pairs = list(chosen_pairs([column.contender for column in found], which))
     rule = Rule.of_edition(
         UNPAIRED_EDITION, delta_pct=DELTA if delta is None else delta, alpha=0.05 / max(1, len(pairs))
     )
@@ -122,13 +122,20 @@ def compare(found: Sequence[Column], *, delta: float | None = None, which: Which
     )
 
 
-def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
-    """Pairs of columns that are compared: each with the first, each with the one before it, both, or all with all."""
+def chosen_pairs(contenders: Sequence[str], which: Which) -> Iterable[tuple[int, int]]:
+    """Pairs of columns that are compared: each with the first, each with the one before it, or both and each with the one before it
+    that is of the same contender; or all with all."""
+    count = len(contenders)
     if which == "all":
         return itertools.combinations(range(count), 2)
     first = [(0, number) for number in range(1, count)] if which in ("first", "both") else []
     previous = [(number - 1, number) for number in range(1, count)] if which in ("previous", "both") else []
-    return dict.fromkeys([*previous, *first])
+    last: dict[str, int] = {}
+    same = []
+    for number, name in enumerate(contenders):
+        same += [(last[name], number)] if which == "both" and name in last else []
+        last[name] = number
+    return dict.fromkeys([*previous, *first, *same])
 
 
 def facts(number: int, column: Column) -> ColumnFacts:

@@ -49,8 +49,10 @@ class Matrix(Struct, kw_only=True):
     cells: list[MatrixCell]
     pairs: list[Pair]
     judged: list[JudgedCell]
-    """Every metric of every cell against each reference that differs in one thing. All of them are exploratory:
-    Benjamini and Hochberg over each kind of metrics of the matrix."""
+    """Every metric of every cell against each reference that differs in one thing: the run's own verdicts where it has all, else
+    exploratory ones, Benjamini and Hochberg over each kind of metrics of the matrix."""
+    apart: bool
+    """Whether these verdicts are not the run's own."""
     growth: list[Growth] = field(default_factory=list)
 
     def of_aspect(self, family: str, aspect: Aspect) -> list[str]:
@@ -79,6 +81,7 @@ def shape(results: Results) -> Matrix | None:
         for family, members in families.items()
     }
     about = {family: [metrics[families[family][0].label][name] for name in own] for family, own in by_family.items()}
+    verdicts = own_verdicts(results, compared, found, by_family)
     return Matrix(
         families=families,
         contenders=names,
@@ -87,7 +90,8 @@ def shape(results: Results) -> Matrix | None:
         aspects={family: {one.name: one.aspect for one in chosen} for family, chosen in about.items()},
         cells=[cell(place, name, by_family[place.family], values) for place in found for name in names],
         pairs=compared,
-        judged=judge_pairs(results, compared, found, by_family, values, metrics),
+        judged=judge_pairs(results, compared, found, by_family, values, metrics) if verdicts is None else verdicts,
+        apart=verdicts is None,
         growth=[
             grown
             for family, members in families.items()
@@ -145,6 +149,21 @@ def cell(place: GridPoint, contender: str, metrics: Sequence[str], values: Value
         means={name: sum(v) / len(v) if v else None for name, v in held.items()},
         sds={name: stdev(v) if len(v) > 1 else None for name, v in held.items()},
     )
+
+
+def own_verdicts(
+    results: Results, compared: Sequence[Pair], found: Sequence[GridPoint], metrics: Mapping[str, Sequence[str]]
+) -> list[JudgedCell] | None:
+    """The run's verdicts on all pairs at all places; None where it lacks one, as it compares with its baseline alone."""
+    own = {(one.baseline, one.contender, one.benchmark, one.metric): one for one in results.metrics}
+    cells = [
+        (pair, place, own.get((pair.reference, pair.contender, place.label, name)))
+        for pair in compared
+        for place in found
+        for name in metrics[place.family]
+    ]
+    judged = [JudgedCell(pair=pair, place=place, result=result) for pair, place, result in cells if result]
+    return judged if len(judged) == len(cells) else None
 
 
 def judge_pairs(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kduel.core.format import effect, plain_number
+from kduel.core.format import MISSING, effect, interval_text, plain_number
 from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import visible
@@ -142,8 +142,12 @@ def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str)
 
 
 def at_levels(one: EffectResult) -> str:
-    """`slower (+4.1 %) at thp=never`."""
-    return f"{verdict_word(one.result)} at {levels_of(one)}"
+    """`slower (+4.1 %, +3.0 to +5.2 %) at thp=never`."""
+    bounds = interval_text(one.result)
+    word = verdict_word(one.result)
+    if matters(one.result) and bounds not in (MISSING, "exact"):
+        word = f"{word[:-1]}, {bounds})"
+    return f"{word} at {levels_of(one)}"
 
 
 def levels_of(one: EffectResult) -> str:

@@ -171,7 +171,7 @@ def undecided_text(
     if all(m.n < fewest and m.scale != "exact" for m in metrics):
         return f"too few trials for a verdict on {contender} against {baseline}"
     if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
-        return f"the machines contradict each other ({machines_text(torn)}) in {contender} against {baseline}"
+        return f"the machines contradict each other: with {contender} against {baseline}, {machines_text(torn)}"
     if shown := [m for m in metrics if excludes_zero(m)]:
         about = f"a verdict on {contender} against {baseline}"
         if waits:
@@ -190,15 +190,19 @@ def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
 
 
 def machines_text(torn: Sequence[MetricResult]) -> str:
-    """`job/time, lower is better: rack1 +5.19 %, rack2 −5.02 %`: the first metric that machines contradict each other in, on those."""
+    """`job/time is 5.19 % worse on rack1, 5.02 % better on rack2`: the first metric that machines contradict each other in, on those."""
     metric = torn[0]
     found = [one for one in metric.machines.effects if one.contradicts] if metric.machines else []
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
-    good = "" if metric.better == "none" else f", {metric.better} is better"
+    up, down = {"none": ("higher", "lower"), "higher": ("better", "worse"), "lower": ("worse", "better")}[
+        metric.better
+    ]
     each = (
-        f"{visible(one.machine, 100)} {estimate_texts(one.effect, one.low, one.high, unit)[0]}" for one in found[:3]
+        f"{estimate_texts(one.effect, one.low, one.high, unit)[0].lstrip('+−')} {up if one.effect > 0 else down} "
+        f"on {visible(one.machine, 100)}"
+        for one in found[:3]
     )
-    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}{good}: {', '.join(each)}"
+    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)} is {', '.join(each)}"
 
 
 def repeated_unit(results: Results) -> str:

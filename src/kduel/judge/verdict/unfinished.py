@@ -10,6 +10,7 @@ from kduel.core.void_codes import find_unmeasurable
 from kduel.judge.verdict.rule import planned_rule
 
 EMULATED = "emulated: not the times of real hardware"
+NOT_FINISHED = "not finished"
 
 
 class PlanProgress(Struct, frozen=True):
@@ -25,6 +26,11 @@ class PlanProgress(Struct, frozen=True):
     def blocks(self) -> str:
         """`4 of 5 blocks`, or `4 of up to 20 blocks`."""
         return f"{self.complete} of {'' if self.fixed else 'up to '}{plural(self.planned, 'block')}"
+
+    @property
+    def text(self) -> str:
+        """`4 of 5 blocks, not finished`."""
+        return f"{self.blocks}, {NOT_FINISHED}"
 
     @property
     def waits(self) -> str:
@@ -68,7 +74,7 @@ def limits_of(results: Results) -> list[str]:
     """Clauses on what the verdicts of a run are not: of real hardware, of the whole plan."""
     emulated = results.machine.timing_warning and any(metric.scale != "exact" for metric in results.metrics)
     unfinished = find_unfinished(results)
-    return [*([EMULATED] if emulated else []), *([f"{unfinished.blocks}, not finished"] if unfinished else [])]
+    return [*([EMULATED] if emulated else []), *([unfinished.text] if unfinished else [])]
 
 
 def may_continue(results: Results) -> bool:

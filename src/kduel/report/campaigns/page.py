@@ -24,6 +24,8 @@ class PageSection(Struct, kw_only=True):
     """A heading with sentences, a table, and sentences below it."""
 
     heading: str
+    lead: str = ""
+    """What is to be read first."""
     sentences: list[str] = field(default_factory=list)
     table: CampaignTable | None = None
     bullets: list[str] = field(default_factory=list)
@@ -48,7 +50,7 @@ def text(page: CampaignPage) -> str:
     lines = [visible(page.title), ""]
     for section in page.sections:
         lines += [visible(section.heading), "-" * len(visible(section.heading))]
-        for sentence in section.sentences:
+        for sentence in filter(None, [section.lead, *section.sentences]):
             lines += textwrap.wrap(visible(sentence), PLAIN_WIDTH)
         if section.table is not None:
             lines += plain_table(section.table)
@@ -85,6 +87,7 @@ def markdown_page(page: CampaignPage) -> str:
     parts = [f"# {escape_markdown(visible(page.title))}"]
     for section in page.sections:
         parts.append(f"## {escape_markdown(visible(section.heading))}")
+        parts += [f"**{escape_markdown(visible(section.lead))}**"] if section.lead else []
         parts += [escape_markdown(visible(sentence)) for sentence in section.sentences]
         if section.table is not None:
             table = section.table
@@ -104,26 +107,30 @@ def markdown_page(page: CampaignPage) -> str:
 HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;overflow-wrap:anywhere;margin:2em auto;padding:0 1em;color-scheme:light dark}"
-    "h1{font-size:1.4em}div{overflow-x:auto}table{border-collapse:collapse}"
+    "h1{font-size:1.4em}svg{max-width:100%;height:auto}div{overflow-x:auto}table{border-collapse:collapse}"
     "th,td{overflow-wrap:break-word;padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
     "summary h2{display:inline;font-size:1.1em}details{margin:.6em 0}"
-    ".n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".n{text-align:right;font-variant-numeric:tabular-nums}.answer{font-size:1.15em;font-weight:600}"
+    "@media screen and (max-width:40em){.cards thead{display:none}.cards tr{display:block;padding:.5em 0;border-bottom:1px solid #8886}"
+    ".cards td{display:flex;justify-content:space-between;gap:1em;border:0;padding:.1em 0;text-align:right}.cards td::before{content:attr(data-label);opacity:.75}}"
 )
 
 
 def html(page: CampaignPage, picture: str = "") -> str:
-    """One file that needs no other. `picture` is our own SVG, put below the title."""
+    """One file that needs no other. `picture` is our own SVG, put below the first sentences."""
 
     def safe(words: str) -> str:
         return escape(visible(words))
 
-    parts = [f"<h1>{safe(page.title)}</h1>", picture]
-    for section in page.sections:
+    parts = [f"<h1>{safe(page.title)}</h1>"]
+    for number, section in enumerate(page.sections):
         heading = f"<h2>{safe(section.heading)}</h2>"
         parts.append(f"<details><summary>{heading}</summary>" if section.folded else heading)
+        parts += [f'<p class="answer">{safe(section.lead)}</p>'] if section.lead else []
         parts += [f"<p>{safe(sentence)}</p>" for sentence in section.sentences]
+        parts.append(picture if number == 0 else "")
         if section.table is not None:
-            parts.append(f'<div tabindex="0"><table>{html_rows(section.table, safe)}</table></div>')
+            parts.append(f'<div tabindex="0"><table class="cards">{html_rows(section.table, safe)}</table></div>')
         if section.bullets:
             parts.append(f"<ul>{''.join(f'<li>{safe(bullet)}</li>' for bullet in section.bullets)}</ul>")
         parts.append("</details>" if section.folded else "")
@@ -138,6 +145,7 @@ def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
     def cell(place: int, words: str, tag: str) -> str:
         one = tag if words else "td"  # an empty head is none
         mark = ' scope="col"' if one == "th" else ""
+        mark += f' data-label="{safe(label)}"' if tag == "td" and (label := table.head[place]) else ""
         mark += ' class="n"' if place >= table.numbers_from else ""
         return f"<{one}{mark}>{safe(words)}</{one}>"
 

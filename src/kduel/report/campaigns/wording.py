@@ -1,6 +1,7 @@
 """The comparison of runs as a page: what changed first; in full also confounds, results by column, changes, then claims."""
 
 import itertools
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -9,7 +10,8 @@ from msgspec import structs
 
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
 from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
-from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
+from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent, relative_pct
+from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
@@ -17,7 +19,8 @@ from kduel.report.content.answer import change_words, interval_words
 from kduel.report.content.digest import side_words
 
 MOST_CONFOUNDS = 60
-MOST_PAIRS = 4
+MOST_NAMED = 6
+"""Runs that the first sentence says which they are."""
 MOST_CHANGES = 10
 """Lines about what changed at the beginning: the largest changes."""
 
@@ -34,62 +37,99 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool
     named = [*dict.fromkeys(column.contender for column in found.columns)]
     runs = len({Path(column.run).resolve() for column in found.columns})
     of_runs = f" in {plural(runs, 'run')}" if runs > 1 else ""
-    shown = [section for section in sections if section.sentences or section.table or section.bullets]
+    shown = [section for section in sections if section.lead or section.sentences or section.table or section.bullets]
     return CampaignPage(title=f"{list_few(named, 3)}{of_runs}", sections=shown)
 
 
 def changed_section(found: Campaigns) -> PageSection:
-    """Section with the largest changes that are shown by the data, and how many there are of each kind."""
-    changes = [(pair, change) for pair in found.between for change in pair.changes if change.n]
-    shown = [both for both in changes if shows_difference(both[1]) and both[1].claimed and not both[1].below_delta]
-    shown.sort(key=lambda both: -abs(both[1].effect_pct or 0.0))
+    """Section with the largest changes that are shown by the data, how sure they are, and what to do next. Where contenders are in
+    several runs, these changes are of one contender from run to run, which is what such a comparison is about."""
     names = kernels_first(found)
+    pairs = pairs_of_interest(found)
+    changes = [(pair, change) for pair in pairs for change in pair.changes if change.n]
+    shown = [both for both in changes if shows_difference(both[1]) and both[1].claimed and not both[1].below_delta]
+    shown.sort(key=lambda both: (weak(both[1]), -abs(relative_pct(both[1]) or 0.0)))
     rows = [
-        [
-            f"{change.benchmark}/{change.metric}",
-            names[pair.before],
-            names[pair.after],
-            effect(change),
-            ", ".join(filter(None, (change.word, side_words(change)))),
-        ]
+        [f"{change.benchmark}/{change.metric}", names[pair.before], names[pair.after], effect(change), change.word]
         for pair, change in shown[:MOST_CHANGES]
     ]
     undecided = sum(change.verdict == "undecided" for _, change in changes)
     more = f", the largest {MOST_CHANGES} first" if len(shown) > MOST_CHANGES else ""
-    sentences = [
-        f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided."
-    ]
-    for pair in sorted(found.between, key=lambda one: not one.attribution.same_run)[:MOST_PAIRS] if shown else []:
-        mine = [change for one, change in shown if one is pair]
-        rest = f"; {plural(len(mine) - 1, 'more change')}" if len(mine) > 1 else ""
-        first = (
-            f"{mine[0].benchmark}/{mine[0].metric} {change_words(mine[0])}{interval_words(mine[0])}"
-            if mine
-            else "no change that matters is shown"
-        )
-        sentences.append(f"{names[pair.after]} against {names[pair.before]}: {first}{rest}.")
-    open_pairs = {
-        id(pair)
-        for pair, _ in shown
-        if pair.attribution.cause is None and (pair.attribution.things or pair.attribution.unknown)
-    }
-    if open_pairs:
-        pairs = len({id(pair) for pair, _ in shown})
-        where = "No change" if len(open_pairs) == pairs else f"In {len(open_pairs)} of {pairs} pairs no change"
-        sentences.append(f"{where} is attributable to one cause: too much else differs, or too little is known.")
+    matter = f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided."
+    lead = f"No change that matters is shown: {undecided} of {plural(len(changes), 'comparison')} undecided."
+    sentences = runs_legend(found)
+    if shown:
+        pair, most = shown[0]
+        words = f"{most.benchmark}/{most.metric} {change_words(most)}{interval_words(most)}"
+        lead = f"The largest change: from {names[pair.before]} to {names[pair.after]}, {words}."
+        sentences += [" ".join([matter, *certainty(pairs)]), *next_step(found, pair)]
     table = (
         CampaignTable(head=["metric", "from", "to", "change", "verdict"], rows=rows, numbers_from=5) if rows else None
     )
     bullets = changed_lines({column.run: column.changed for column in found.columns})
-    return PageSection(heading="What changed", sentences=sentences, table=table, bullets=bullets)
+    return PageSection(heading="What changed", lead=lead, sentences=sentences, table=table, bullets=bullets)
+
+
+def weak(change: MetricResult) -> bool:
+    """True for a metric that few samples decide: a maximum, or a spread."""
+    return change.statistic in ("max", "sd")
+
+
+def pairs_of_interest(found: Campaigns) -> list[ColumnChange]:
+    """The pairs of one contender in two runs, or else those of two runs, or else all."""
+    columns = {column.name: column for column in found.columns}
+    apart = [pair for pair in found.between if columns[pair.before].run != columns[pair.after].run]
+    same = [pair for pair in apart if columns[pair.before].contender == columns[pair.after].contender]
+    return same or apart or found.between
+
+
+def runs_legend(found: Campaigns) -> list[str]:
+    """Sentence on which run is which, by number, with its date; none where there is one."""
+    runs = run_numbers(found)
+    days = len({column.when[:10] for column in found.columns}) == len(runs)
+    said = {
+        column.run: f"run {runs[column.run]}: {column.name.removesuffix(column.contender).strip() or column.run}"
+        + (f" ({column.when[: 10 if days else 16].replace('T', ' ')})" if column.when else "")
+        for column in found.columns
+    }
+    return [f"R{list_few([*said.values()], MOST_NAMED)[1:]}."] if len(runs) > 1 else []
+
+
+def certainty(pairs: Sequence[ColumnChange]) -> list[str]:
+    """Sentences on how sure changes are, and whether anything is known to be their cause."""
+    apart = [pair for pair in pairs if not (pair.exact or pair.attribution.same_run)]
+    sure = ["95 % confidence for all comparisons between runs together."] if apart else []
+    causes = {pair.attribution.cause for pair in pairs}
+    if len(causes) == 1 and (cause := causes.pop()):
+        return [*sure, f"Only one known thing differs: {cause}."]
+    blind = any(
+        pair.attribution.cause is None and (pair.attribution.things or pair.attribution.unknown) for pair in pairs
+    )
+    return [*sure, "No cause can be named: too much else differs, or too little is known."] if blind else sure
+
+
+def next_step(found: Campaigns, pair: ColumnChange) -> list[str]:
+    """Sentence with the command that follows: the second run once more, which shows whether the change lasts; or where it comes from."""
+    after = next(column for column in found.columns if column.name == pair.after)
+    if after.imported:
+        return []
+    if pair.attribution.same_run:
+        return [f"The whole report of that run: kduel report {shlex.quote(after.run)}"]
+    study = shlex.quote(f"{after.run}/study.toml")
+    return [f"To see whether it lasts, measure the second again: kduel run {study} --out again"]
+
+
+def run_numbers(found: Campaigns) -> dict[str, int]:
+    """By directory, the number of a run, from 1 on."""
+    return {run: number for number, run in enumerate(dict.fromkeys(column.run for column in found.columns), 1)}
 
 
 def kernels_first(found: Campaigns) -> dict[str, str]:
-    """By column name, `debian-6.12 (run1)`: the contender, with its run where there are several."""
+    """By column name, `debian-6.12 (run 1)`: the contender, with the number of its run where there are several."""
+    runs = run_numbers(found)
+    several = len(runs) > 1
     return {
-        column.name: f"{column.contender} ({run})"
-        if (run := column.name.removesuffix(column.contender).strip())
-        else column.name
+        column.name: f"{column.contender} (run {runs[column.run]})" if several else column.name
         for column in found.columns
     }
 

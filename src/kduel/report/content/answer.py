@@ -3,6 +3,7 @@
 It says what the verdicts of the metrics that decide hold, and nothing else: the largest gain and loss by name, else the headline.
 """
 
+import itertools
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -22,7 +23,8 @@ from kduel.report.content.digest import largest_first
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key, number_notes
-from kduel.report.content.undecided import foremost_reason
+from kduel.report.content.reproduce import command_of_blocks
+from kduel.report.content.undecided import foremost_reason, reason_of_findings
 
 MOST_PAIRS = 3
 """Contenders that are answered one by one."""
@@ -33,30 +35,44 @@ LONGEST_NAME = 30
 """Of a code name beside its words."""
 FEWEST_PLANNED = 5
 """Blocks that `kduel plan` takes."""
+TEN = 10
+"""Blocks of a run that decides more than one of fewer."""
 HEAVY = 86
 """Weight of a finding with which a verdict is not the last word."""
 RATES = ("/s", "ops", "Hz")
+COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
+REAL = ": not the times of real hardware"
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
 """Benchmarks whose slow wake-ups on exact CPUs `kduel explain` explains."""
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):
-    """Claim of one part of a run, and clause on how sure that is and what it lacks, which may be empty."""
+    """Claims of one part of a run, one a pair of contenders, and clauses on how sure these are and what it lacks, which may be empty."""
 
-    claim: str
+    claims: list[str]
     sure: str
+    unfinished: str
+
+    @property
+    def claim(self) -> str:
+        """All as one sentence."""
+        first, *others = self.claims
+        return first + "".join(f"{'.' if one[:1].isupper() else ';'} {one}" for one in others)
 
     @property
     def text(self) -> str:
-        """Both as one sentence."""
-        return f"{self.claim} ({self.sure})." if self.sure else f"{self.claim}."
+        """The whole as one sentence."""
+        notes = "; ".join(filter(None, (self.sure, self.unfinished)))
+        return f"{self.claim} ({notes})." if notes else f"{self.claim}."
 
 
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer, which a reader wants to know first."""
 
     parts: list[AnswerPart]
+    meaning: str
+    """What counts and times are, where they contradict each other; else empty."""
     step: str
     """What the command is for; why none follows where it is empty."""
     command: str
@@ -64,7 +80,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The whole as plain sentences."""
-        return " ".join(part.text for part in self.parts)
+        return " ".join(filter(None, [*(part.text for part in self.parts), self.meaning]))
 
     @property
     def next(self) -> str:
@@ -80,7 +96,18 @@ def answer(results: Results, run: str = "RUN") -> Answer:
         part_answer(last, f"{evidence(last).label}: " if before else ""),
     ]
     step, command = next_step(results, run)
-    return Answer(parts=parts, step=step, command=command)
+    return Answer(
+        parts=parts, meaning=COUNTS_AND_TIMES if contradicts(before, last) else "", step=step, command=command
+    )
+
+
+def contradicts(counted: Sequence[Results], timed: Results) -> bool:
+    """True if counts show the opposite of what times show."""
+    shown, seen = (
+        {side(m) for one in some for m in one.gating if shows_difference(m) and not m.below_delta}
+        for some in (counted, [timed])
+    )
+    return bool({("better", "worse"), ("worse", "better")} & set(itertools.product(shown, seen)))
 
 
 def part_answer(results: Results, label: str = "") -> AnswerPart:
@@ -88,24 +115,27 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     if results.effects:
         found = [visible(one.text, 1000) for one in results.headlines]
         pairs, rest = found[:MOST_EFFECTS], len(found) - MOST_EFFECTS
-        more = f"; {plural(rest, 'more sentence')} below" if rest > 0 else ""
+        more = "more sentence"
     else:
         compared = sorted(compared_pairs(results), key=lambda pair: not differing(results, *pair)[1])
         pairs, rest = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]], len(compared) - MOST_PAIRS
-        more = f"; {plural(rest, 'more contender')} below" if rest > 0 else ""
+        more = "more contender"
     first, *others = pairs or ["No two contenders were measured"]
-    claim = first + "".join(f"{'.' if one[:1].isupper() else ';'} {one}" for one in others) + more
-    claim = f"W{claim[1:]}" if not label and claim.startswith("with ") else claim
-    notes = [certainty(results)] if any(map(shows_difference, results.gating)) else []
-    if unfinished := find_unfinished(results):
-        notes.append(f"{unfinished.blocks}, not finished")
-    return AnswerPart(claim=f"{label}{claim}", sure="; ".join(filter(None, notes)))
+    first = f"W{first[1:]}" if not label and first.startswith("with ") else first
+    claims = [f"{label}{first}", *others, *([f"{plural(rest, more)} below"] if rest > 0 else [])]
+    unfinished = find_unfinished(results)
+    return AnswerPart(
+        claims=claims,
+        sure=certainty(results) if any(map(shows_difference, results.gating)) else "",
+        unfinished=unfinished.text if unfinished else "",
+    )
 
 
 def pair_answer(results: Results, baseline: str, contender: str) -> str:
     """The largest loss and gain of what matters; the headline where nothing does."""
     metrics, large = differing(results, baseline, contender)
-    if not large:
+    beside = 0 if large else other_differences(results, baseline, contender)
+    if not large and not beside:
         return headline_of(results, baseline, contender)
     sides = [[m for m in large if side(m) == kind] for kind in ("worse", "better", "neutral")]
     foremost = [one[0] for one in sides[:2] if one] or large[:1]
@@ -113,16 +143,39 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
         foremost += [m for one in sides for m in one]
     chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
-    more = f"{others} more {'differs' if others == 1 else 'differ'}" if (others := len(large) - len(chosen)) else ""
-    firsts = first_metrics(metrics) if all_placed(results) else metrics
-    count, kinds = sum(not m.decided for m in firsts), {m.metric for m in firsts}
-    of_what = f" ({kinds.pop()})" if all_placed(results) and len(kinds) == 1 else ""
-    undecided = f"undecided in {count} of {len(firsts)}{of_what}" if count else ""
-    said = [*words, more, undecided]
-    if len(firsts) < len(metrics):
-        said = [undecided, f"of the {len(metrics) - len(firsts)} others, {words[0]}", *words[1:], more]
+    counts = [(sum(not m.decided for m in metrics), "undecided"), (sum(is_same(m) for m in metrics), "the same")]
+    rest = [f"{word} in {count}" for count, word in counts if count]
+    whole = plural(len(metrics), "benchmark") if all_placed(results) else f"{len(metrics)}"
+    others = [f"{plural(beside, 'other metric')} {'differs' if beside == 1 else 'differ'}"] if beside else []
+    more = more_words([m for m in large if all(m is not one for one in chosen)])
+    said = [*words, more, f"{', '.join(rest)} of {whole}" if rest else "", *others]
     names = f"{visible(contender, 200)} against {visible(baseline, 200)}"
     return f"with {names}, {'; '.join(filter(None, said))}" + disagreement(metrics, "metric")
+
+
+def is_same(metric: MetricResult) -> bool:
+    """True if its difference is shown to be too small to matter, or to be none."""
+    return metric.claimed and not (shows_difference(metric) and not metric.below_delta)
+
+
+def more_words(others: Sequence[MetricResult]) -> str:
+    """`4 more are worse, 2 more are better`: the direction of what is not named; empty where all is."""
+    kinds = [
+        ("worse", "is worse", "are worse"),
+        ("better", "is better", "are better"),
+        ("neutral", "differs", "differ"),
+    ]
+    counts = [(sum(side(m) == kind for m in others), one, many) for kind, one, many in kinds]
+    return ", ".join(f"{count} more {one if count == 1 else many}" for count, one, many in counts if count)
+
+
+def other_differences(results: Results, baseline: str, contender: str) -> int:
+    """How many metrics of a matrix that decide show a difference that matters, besides each benchmark's first one."""
+    if not all_placed(results):
+        return 0
+    mine = [m for m in results.gating if (m.baseline, m.contender) == (baseline, contender) and not m.by_harness]
+    firsts = set(map(id, first_metrics(mine)))
+    return sum(shows_difference(m) and not m.below_delta for m in mine if id(m) not in firsts)
 
 
 def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
@@ -135,9 +188,7 @@ def differing(results: Results, baseline: str, contender: str) -> tuple[list[Met
     and maxima, which one sample decides, last."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
-    if all_placed(results):
-        firsts = first_metrics(metrics)
-        metrics = firsts if any(shows_difference(m) for m in firsts) else metrics
+    metrics = first_metrics(metrics) if all_placed(results) else metrics
     large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     return metrics, sorted(large, key=lambda m: (any(one.code == MAXIMUM for one in m.warnings), *largest_first(m)))
 
@@ -175,13 +226,14 @@ def change_words(metric: MetricResult, size: str = "") -> str:
     if metric.unit in TIME_UNITS:
         times = 1 + (relative_pct(metric) or 0.0) / 100
         if times >= MANIFOLD:
-            return f"takes {times:,.{1 if times < 10 else 0}f} times as long"
+            return f"takes {times:,.{1 if times < 10 else 0}f} times as long (+{size})"
         return f"takes {size} {'longer' if up else 'less time'}"
     if metric.unit in BYTES:
         return f"is {size} {'larger' if up else 'smaller'}"
     if any(word in metric.unit for word in RATES):
         return f"does {size} {'more' if up else 'less'}"
-    unit = f" {metric.unit}" if "%" not in size and metric.scale == "exact" and metric.unit != "count" else ""
+    bare = size.endswith(("%", "points")) or metric.scale != "exact" or metric.unit == "count"
+    unit = "" if bare else f" {metric.unit}"
     return f"is {size}{unit} {'higher' if up else 'lower'}"
 
 
@@ -189,7 +241,7 @@ def change_size(metric: MetricResult) -> str:
     """`+31.2 %`: the change, of counts in per cent, too, where there is a ratio; of a share that was nothing, in points."""
     share = relative_pct(metric) if metric.scale == "exact" else None
     if share is None and metric.scale == "exact" and metric.unit == "%":
-        share = metric.effect
+        return f"{percent(metric.effect or 0.0).removesuffix(' %')} percentage points"
     return effect(metric) if share is None else percent(share)
 
 
@@ -201,9 +253,11 @@ def interval_words(metric: MetricResult) -> str:
 def certainty(results: Results) -> str:
     """Clause on how sure the differences are, and on what they are not."""
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
-    hints = "hints, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
+    some = f", of which {plain_number(100 * results.study.alpha)} % may be chance" if evidence(results).varies else ""
+    hints = f"hints{some}, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
-        return hints if evidence(results).varies else "exact, in virtual time" if results.machine.resolution else ""
+        virtual = f"exact, in virtual time{REAL}" if results.machine.resolution else ""
+        return hints if evidence(results).varies else virtual
     together = " for all of them together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
     return f"{sure}; {EMULATED}" if results.machine.timing_warning else sure
@@ -220,17 +274,23 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     undecided = [m for m in results.gating if m.open]
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
-    whole = sum(not m.by_harness for m in results.gating)
-    which = "Undecided" if len(undecided) == whole else f"{len(undecided)} of {plural(whole, 'verdict')} undecided"
-    sentence = which + foremost_reason(undecided, results)
+    sentence = f"Undecided{foremost_reason(undecided, results)}"
     if all(m.torn for m in undecided):
-        return "More blocks cannot settle that: judge each machine by itself.", ""
+        if parts := results.study.parts:
+            return (
+                "More blocks cannot settle that. One machine by itself:",
+                f"kduel report {run}/{parts[0].directory}",
+            )
+        return "More blocks cannot settle that: measure on each machine by itself.", ""
     if all(m.torn or m.contradicted for m in undecided):
         return sentence, ""
     if (most := max(m.n for m in undecided)) < FEWEST_PLANNED:
-        more = " Ten blocks take the same command with --blocks 10." if results.paired and most else ""
-        return sentence + more, ""
-    short = sentence.partition(":")[0].rstrip(".")
+        if most and (command := command_of_blocks(results, run, TEN)):
+            return f"{sentence.partition(':')[0].rstrip('.')}. To measure {TEN} blocks:", command
+        return sentence, ""
+    if not (more := [m for m in undecided if not reason_of_findings(m)]):
+        return sentence, ""
+    short = f"Undecided{foremost_reason(more, results)}".partition(":")[0].rstrip(".")
     return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
 
 
@@ -257,5 +317,5 @@ def why_nothing_follows(results: Results) -> str:
             return (
                 f"Nothing is left to decide, but finding [{note.number}] may upset it: {note.cause or note.message}."
             )
-    real = "; the times of real hardware take a real machine" if results.machine.timing_warning else ""
+    real = "; for the times of real hardware, measure on a real machine" if results.machine.timing_warning else ""
     return f"Nothing is left to decide: no further trial is needed{real}."

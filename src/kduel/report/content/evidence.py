@@ -43,9 +43,9 @@ class SampledEvidence:
         """Meaning of the bars beside a value."""
         return f"bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
-    def cells(self, count: int) -> str:
-        """Sentence on how sure so many verdicts of a matrix are."""
-        return (
+    def cells(self, count: int, apart: bool = True) -> str:
+        """Sentence on how sure so many verdicts of a matrix are, where they stand `apart` from the run's own."""
+        return apart * (
             "Exploratory: of the differences called in cells, about one in twenty is expected to be chance, so more may be decided "
             "than by the run's own verdicts, which hold for all primary comparisons together (false discovery rate of Benjamini "
             f"and Hochberg over {count} verdicts; the scheduler's counters, and those of single levels of domains, are families by themselves)."
@@ -98,7 +98,7 @@ class CountedEvidence(SampledEvidence):
         over = ranged_over(results.gating)
         return f"bars: range over {over}, exact" if over else "counted once, under one condition"
 
-    def cells(self, count: int) -> str:
+    def cells(self, count: int, apart: bool = True) -> str:
         """Sentence on how sure so many verdicts of a matrix are."""
         return (
             f"The {count} cells were counted on a deterministic machine: each holds for this one course of "

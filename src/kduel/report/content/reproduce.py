@@ -77,6 +77,18 @@ def reproduction(results: Results) -> Reproduction | None:
     return Reproduction(commands=[*checkout, run, report], study=text, notes=notes)
 
 
+def command_of_blocks(results: Results, run: str, blocks: int) -> str:
+    """The command that measures what is kept in `run` in so many blocks, `run` as the user types it; empty where no command line says what it measured."""
+    try:
+        asked = assemble(parse_study(results.study.text, FILE), results.study.text, FILE)
+        words, notes = options(results, asked)
+    except InputError:
+        return ""
+    same = [word for word in words if not word.startswith(("--blocks", "--max-blocks"))]
+    again = shlex.join([*same, f"--blocks={blocks}"])
+    return "" if notes else f"kduel run {run}/{FILE} {again} --out={run}-{blocks}-blocks"
+
+
 def exact_spec(contender: ContenderResult) -> str:
     exact = table(contender.facts, "provenance").get("exact")
     return visible(exact if isinstance(exact, str) else contender.kernel, 300)

@@ -55,10 +55,8 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
         return (
             "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
         )
-    codes = {warning.code for warning in metric.warnings}
-    for finding in catalogue().values():
-        if finding.undecided and finding.name in codes:
-            return finding.undecided
+    if found_reason := reason_of_findings(metric):
+        return found_reason
     if metric.n < rule.equivalent_from and lies_within(metric, rule):
         counts = f"which counts from {rule.equivalent_from} values of each contender on"
         return f"the interval lies within ±{rule.delta_pct:g} %, {counts}: measure more"
@@ -66,6 +64,12 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
         return "the run is too short at this spread: measure more"
     target = "" if delta is None else f" for ±{delta:g} %"
     return f"the spread is too large{target}: {REMEDIES[advice(metric)]}, stop other work on the host, or accept a larger delta"
+
+
+def reason_of_findings(metric: MetricResult) -> str:
+    """The clause of its weightiest finding that explains it; empty where none does."""
+    codes = {warning.code for warning in metric.warnings}
+    return next((one.undecided for one in catalogue().values() if one.undecided and one.name in codes), "")
 
 
 def lies_within(metric: MetricResult, rule: Rule) -> bool:
@@ -90,6 +94,7 @@ def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[M
 
 
 def foremost_reason(undecided: list[MetricResult], results: Results) -> str:
-    """`, as ...`: the most frequent reason, with its number where others have another."""
+    """`, as ...`: the most frequent reason, called so where others have another."""
     why, those = next(iter(by_reason(undecided, results).items()))
-    return f", {len(those)} of them as {why}." if len(those) < len(undecided) else f", as {why}."
+    how = "" if len(those) == len(undecided) else "mostly " if 2 * len(those) > len(undecided) else "partly "
+    return f", {how}as {why}."

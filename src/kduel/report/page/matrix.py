@@ -11,8 +11,10 @@ from kduel.analysis.matrix.grid import GridPoint
 from kduel.analysis.matrix.growth import Growth
 from kduel.analysis.matrix.shape import MatrixCell
 from kduel.core.format import plain_number, relative_pct, signed_number
+from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
+from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import SIGNS, sign_of
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import column_of, kinds_of, leads
@@ -51,6 +53,8 @@ class MatrixPart(Struct, kw_only=True):
     sure: str
     exploratory: bool
     """Whether the cells have an error rate of their own."""
+    subject: str
+    """The metrics that are shown, and against what."""
     reference: str
     """What every comparison is against; empty where they differ."""
     leads: bool
@@ -104,14 +108,19 @@ def matrix_part(results: Results) -> MatrixPart | None:
         if delta is None
         else f"Pale cells with ≈ are shown to differ by less than the {plain_number(delta)} % that matter. "
     )
+    firsts = {metrics[0] for metrics in matrix.metrics.values() if metrics}
+    whole = {pair.levels[0] for pair in matrix.pairs}
+    reference = visible(whole.pop(), 200) if len(whole) == 1 else ""
+    subject = (
+        f"Change of {visible(firsts.pop(), 200)}" if len(firsts) == 1 else "Change of each benchmark's first metric"
+    )
     return MatrixPart(
         families=[family_part(matrix, name) for name in matrix.families],
         heat=heat,
-        reference=visible(matrix.pairs[0].levels[0], 200)
-        if len({pair.levels[0] for pair in matrix.pairs}) == 1
-        else "",
-        sure=small + evidence(results).cells(len(matrix.judged)),
-        exploratory=evidence(results).varies,
+        subject=f"{subject} against {reference}" if reference else subject,
+        reference=reference,
+        sure=small + evidence(results).cells(len(matrix.judged), matrix.apart),
+        exploratory=matrix.apart and evidence(results).varies,
         leads=bool(heat) and leads(matrix, results),
     )
 
@@ -142,11 +151,18 @@ def heat_cells(matrix: Matrix) -> list[HeatCell]:
                 tone=plots.tone(result) if matters else "same",
                 word=result.word if matters else result.size,
                 strength=strength(share) if result.claimed and matters else 0,
-                said=f"{sign_of(result) if matters else SIGNS['equivalent']} {size}",
+                said=cell_words(result, size),
             )
             place = (matrix.families[family].index(judged.place), matrix.pairs.index(judged.pair))
             found.append((list(matrix.metrics).index(family), *place, cell))
     return [cell for *_, cell in sorted(found, key=lambda one: one[:3])]
+
+
+def cell_words(result: MetricResult, size: str) -> str:
+    """`−27 % better`: the change and the side that it lies on; the sign of the verdict where it shows none that matters."""
+    if result.size or not shows_difference(result):
+        return f"{SIGNS['equivalent'] if result.size else sign_of(result)} {size}"
+    return f"{size} {result.word if (kind := side(result)) == 'neutral' else kind}".strip()
 
 
 def row_words(place: GridPoint) -> str:

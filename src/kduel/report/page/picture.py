@@ -11,7 +11,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.report.content.answer import change_size, operation_words
-from kduel.report.content.digest import ContenderSummary, Digest, largest_first, largest_of, sign_of
+from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, largest_first, largest_of, sign_of
 from kduel.report.content.overview import TOO_EARLY, too_early
 from kduel.report.content.undecided import lies_within
 from kduel.report.plots.effects import tone
@@ -22,8 +22,10 @@ MOST_ROWS = 12
 FEWEST_ROWS = 4
 MOST_COMPARISONS = 4
 DIRECTIONS = "▲▼↑↓"
-NEUTRAL = "Neither way is better, right is more"
+NEUTRAL, INTERACTIONS = "Neither way is better", "Interactions: how far a change differs from level to level"
 """Heading of metrics without a better side beside those with one."""
+SIDES, AMOUNTS = ("worse", "better"), ("less", "more")
+"""What the ends of the axis are."""
 ORDER = ("better", "worse", "neutral", "same", "undecided")
 
 
@@ -36,23 +38,25 @@ class PictureRow(Struct, frozen=True):
     sign: str
     """Empty where a side is shown."""
     change: str
+    side: str
+    """`better` or `worse`, empty for neither: a sign and a colour do not say what is good."""
     drawn: Markup
 
 
 class PictureGroup(Struct, frozen=True):
     heading: str
     rows: list[PictureRow]
+    ends: tuple[str, str] | None
+    """What the ends of the axis are, below these rows; None where more rows follow for which they are the same."""
     more: str
     """How many effects are not drawn; empty for none."""
 
 
 class Picture(Struct, frozen=True):
-    """The whole, with what the ends of its axis are: empty where neither is better."""
+    """The whole."""
 
     groups: list[PictureGroup]
     axis: Markup
-    left: str
-    right: str
     told: str
 
 
@@ -79,41 +83,62 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
         axis = replace(common, delta=delta, name=f"picture{len(groups)}")
         backgrounds += axis.background()
         title = heading(how, one) if len(kept) > 1 else ""
-        for sided in (True, False):
-            if rows := [picture_row(m, axis) for m in drawn if (m.better != "none") is sided]:
-                heads = (title, "" if sided or not common.better_right else NEUTRAL)
-                groups.append(PictureGroup(heading=". ".join(filter(None, heads)), rows=rows, more=""))
+        for ends, those in (
+            (SIDES, [m for m in drawn if m.better != "none"]),
+            (AMOUNTS, [m for m in drawn if m.better == "none"]),
+        ):
+            if rows := [picture_row(m, axis) for m in those]:
+                without = INTERACTIONS if results.effects else NEUTRAL
+                heads = (title, without if ends is AMOUNTS and common.better_right else "")
+                if groups and groups[-1].ends == ends:
+                    groups[-1] = replace(groups[-1], ends=None)
+                groups.append(PictureGroup(heading=". ".join(filter(None, heads)), rows=rows, ends=ends, more=""))
                 title = ""
         if count > len(drawn):
             groups[-1] = replace(groups[-1], more=f"{count - len(drawn)} more in the table")
     return Picture(
         groups=groups,
         axis=cell(backgrounds + common.labels()),
-        left="worse" if common.better_right else "",
-        right="better" if common.better_right else "",
-        told=caption(everything, common, {delta for *_, delta, _, _ in kept}, gating_rule(results)),
+        told=caption(
+            everything,
+            [row for group in groups for row in group.rows],
+            common,
+            {delta for *_, delta, _, _ in kept},
+            gating_rule(results),
+        ),
     )
 
 
 def heading(how: str, comparison: ContenderSummary) -> str:
-    """`Counted exactly: new against old`; the metric for the effects of factors."""
+    """`Counted exactly under 5 conditions: new against old`; the metric for the effects of factors."""
     subject = comparison.subject
+    conditions = max((len(metric.conditions) for metric in comparison.gating), default=0)
+    how += f" under {conditions} conditions" if how and conditions > 1 else ""
     names = f"{subject} against {comparison.baseline}" if subject == comparison.contender else subject
     return f"{how}: {names}" if how else names
 
 
-def caption(metrics: Sequence[MetricResult], axis: Intervals, deltas: set[float], rule: Rule) -> str:
+def caption(
+    metrics: Sequence[MetricResult], rows: Sequence[PictureRow], axis: Intervals, deltas: set[float], rule: Rule
+) -> str:
+    """What the marks mean, of those that there are."""
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
-    ways = "Better is right, whether more or less of a metric is better. " if axis.better_right else ""
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
-    marks = "A count has a mark for each condition. " if any(metric.scale == "exact" for metric in metrics) else ""
-    apart = "Where machines contradict each other: each machine's interval, which has no verdict of its own. "
-    torn = apart if any(metric.torn for metric in metrics) else ""
+    marks = (
+        "A count has a mark for each condition, and the middle one's number. "
+        if any(m.conditions[1:] for m in metrics)
+        else ""
+    )
+    torn = "They are of one machine each. " if any(metric.torn for metric in metrics) else ""
     few = any(m.status == "undecided" and m.n < rule.equivalent_from and lies_within(m, rule) for m in metrics)
-    within = f" (within the band, too: that counts from {rule.equivalent_from} values of each on)" if few else ""
+    within = f", also within the band, where a contender has fewer than {rule.equivalent_from} values" if few else ""
+    tones = {row.tone for row in rows}
+    same = f" ({SIGNS['equivalent']})" if "same" in tones else ""
+    undecided = f"; grey and hollow: undecided{within}" if "undecided" in tones else ""
+    beyond = "; an arrow at an end: the interval goes on" if any("beyond" in row.drawn for row in rows) else ""
     return (
-        f"Change, {axis.unit}. {ways}{lines}{torn}{marks}In the shaded band, ±{bands} %, a difference does not matter; grey and "
-        f"hollow: undecided{within}; an arrow at an end: the interval goes on."
+        f"Change, {axis.unit}. {lines}{torn}{marks}In the shaded band, ±{bands} %, a difference does not matter{same}"
+        f"{undecided}{beyond}."
     )
 
 
@@ -152,16 +177,24 @@ def picture_tone(metric: MetricResult) -> str:
     return "same" if metric.below_delta else tone(metric)
 
 
+def direction(metric: MetricResult) -> str:
+    """The side on which an effect lies, whether or not there is a verdict; empty where neither is better."""
+    if metric.better == "none":
+        return ""
+    return SIDES[((metric.effect_pct or 0.0) > 0) == (metric.better == "higher")]
+
+
 def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
     """One row. The size of a change whose interval is too wide is no information; the side of a change is where it lies."""
     words, code = operation_words(metric)
-    kind, sign = picture_tone(metric), sign_of(metric)
+    kind, sign = picture_tone(metric), SIGNS["equivalent"] if metric.below_delta else sign_of(metric)
     size = change_size(metric) if not too_early(metric) else TOO_EARLY
     return PictureRow(
         words=words,
         code=code,
         tone=kind,
-        sign="" if sign in DIRECTIONS else sign,
+        sign="" if sign in DIRECTIONS or metric.torn else sign,
         change=size,
+        side=(kind if kind in SIDES else "") or (direction(metric) if metric.torn else ""),
         drawn=axis.row(metric, kind),
     )

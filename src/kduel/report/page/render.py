@@ -29,6 +29,8 @@ MOST_ROWS = 12
 """Rows of a table of verdicts; the others are folded."""
 MOST_OPEN_ROWS = 8
 """Of a table in which nothing differs."""
+LONGEST_WHOLE = 24
+"""Characters of a name that a line of a narrow window holds."""
 axes: ContextVar[Iterator[int]] = ContextVar("axes")
 """Numbers of the axes of the page that is made."""
 
@@ -51,7 +53,7 @@ def templates() -> Environment:
         loader=PackageLoader("kduel.report"), autoescape=True, undefined=StrictUndefined, finalize=make_visible,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"code": mark_code, "kind": unit_and_side}
+    environment.filters |= {"code": mark_code, "kind": unit_and_side, "unbroken": keep_names_whole}
     by_their_names: tuple[Callable[..., object], ...] = (
         sign_of, key, operation_words, foremost_rows, left_out, side, plural, plots.tone, too_early, amounts.amount,
         amounts.ranged_over, amounts.difference, amounts.detectable, amounts.effect, amounts.mean_and_sd, amounts.means,
@@ -76,6 +78,15 @@ def mark_code(text: str) -> Markup:
     return Markup().join(
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
         for number, part in enumerate(split_code(visible(text)))
+    )
+
+
+def keep_names_whole(text: str) -> Markup:
+    """The text with a number beside its unit and short names in one line: browsers break them at hyphens."""
+    words = visible(text).replace(" %", "\N{NO-BREAK SPACE}%").split(" ")
+    name = Markup('<span class="whole">{}</span>')
+    return Markup(" ").join(
+        name.format(word) if "-" in word and len(word) <= LONGEST_WHOLE else escape(word) for word in words
     )
 
 

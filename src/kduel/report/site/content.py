@@ -1,9 +1,7 @@
 """The pages of the site: all runs, each pair of contenders, each benchmark over time, the matrix, the machines."""
 
 import itertools
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +10,29 @@ from kduel.analysis.campaigns.history import MetricHistory
 from kduel.analysis.index import run_query
 from kduel.analysis.indexed import indexed_history
 from kduel.core.format import with_sign
-from kduel.core.metric_results import TOO_SMALL
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
 from kduel.report.content.counted import PART
+from kduel.report.site.answer import (
+    STEPS,
+    TONES,
+    by_run,
+    certainty,
+    counted_words,
+    interval,
+    is_part,
+    latest_finished,
+    latest_words,
+    next_steps,
+    sign_and_tone,
+    trend,
+)
 from kduel.report.site.parts import NONE, Cell, Mark, Page, Section, Table, chart, file_name, number
 
 MOST_ROWS = 2000
 """Of a table; the index has the others."""
 MOST_CHARTS = 60
 """On the page of a benchmark, those with a change first."""
-TONES = {
-    "faster": "better", "slower": "worse", "fewer": "better", "more": "worse", "equivalent": "same", "equal": "same",
-    "undecided": "undecided", TOO_SMALL: "same",
-}  # fmt: skip
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
        run.trials, run.void, run.merged, run.alpha, run.limits,
@@ -37,8 +44,6 @@ SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark
        ci_high_pct, n FROM headline WHERE baseline = {} AND contender = {}
        ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
-NOT_JUDGED = "not judged"
-UNDATED = "unknown"
 MOST_MARKS = 60
 """Runs of a strip, the latest."""
 MOST_ANSWERED = 3
@@ -118,7 +123,7 @@ def overview(
             baseline,
             number(len(by_run(rows)), 0),
             Cell("", strip=strip(rows, reports)),
-            latest_words(rows),
+            counted_words(next(iter(by_run(rows).values()))),
         ]
         for (baseline, contender), rows in verdicts.items()
     ]
@@ -136,7 +141,11 @@ def overview(
         ]
         for row in runs
     ]
-    told = [STRIP_MEANS] if verdicts else ["No run has a primary metric: there is no verdict to list."]
+    told = (
+        [STRIP_MEANS.format(link=", and leads to its report" if reports else "")]
+        if verdicts
+        else ["No run has a primary metric: there is no verdict to list."]
+    )
     meant = ["Verdicts are those of primary metrics."]
     sections = [
         Section(heading="Pairs of contenders", sentences=told, table=table(pairs_head, pairs)),
@@ -147,19 +156,19 @@ def overview(
         sections.append(Section(heading="Not readable", table=table(["directory", "reason"], skipped)))
     known = {row["path"]: row for row in runs}
     answers = []
-    step, command = (LINKED, "") if reports else (WITHOUT_PAGES, "kduel report RUN --format html")
+    steps = []
     for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
         said, between = trend(rows)
-        when = f"{contender} against {baseline}, measured last on {rows[0]['measured'][:10]}"
-        answers.append((f"{when}: {latest_words(rows)}{said}.", certainty(rows, known)))
-        if between and not command.startswith("kduel diff"):
-            step, command = (
-                "In the directory of the runs, what is different since then:",
-                f"kduel diff {shlex.join(between)}",
-            )
+        latest, begun, later = latest_finished(rows, known)
+        when = f"{contender} against {baseline}, measured last on {latest[0]['measured'][:10]}"
+        sure = "; ".join(filter(None, [certainty(latest, known), later]))
+        answers.append((f"{when}: {latest_words(latest, known)}{said}.", sure))
+        steps += next_steps(by_run(rows), begun, between)
+    # What is begun is ended first; then what changed is looked for; then what the last two runs differ in.
+    step, command = min(steps, default=("", ""), key=lambda one: STEPS.index(one[0]))
     return Page(
         name="index.html",
-        title=plural(len(runs), "run"),
+        title=plural(sum(not is_part(path, known) for path in known), "run"),
         sections=sections,
         answer=answers,
         step=step,
@@ -167,9 +176,9 @@ def overview(
     )
 
 
-LINKED = "Each sign below leads to the report of its run, where that was written as a page."
-WITHOUT_PAGES = "For the runs' own pages, before the site is written again:"
-STRIP_MEANS = "Each sign is a run: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided, – not judged."
+STRIP_MEANS = (
+    "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided, – not judged."
+)
 
 
 def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ...]:
@@ -183,94 +192,6 @@ def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ..
     return tuple(reversed(marks[:MOST_MARKS]))
 
 
-def sign_and_tone(rows: list[dict[str, Any]]) -> tuple[str, str]:
-    """Sign and tone of the verdicts of a run together."""
-    tones = {TONES.get(row["verdict"], "neutral") for row in rows if row["verdict"] != NOT_JUDGED}
-    return next(
-        (sign, tone)
-        for sign, tone, holds in (
-            ("◆", "neutral", {"better", "worse"} <= tones),
-            ("▲", "better", "better" in tones),
-            ("▼", "worse", "worse" in tones),
-            ("≠", "neutral", "neutral" in tones),
-            ("?", "undecided", "undecided" in tones),
-            ("≈", "same", "same" in tones),
-            ("–", "undecided", True),
-        )
-        if holds
-    )
-
-
-def by_run(rows: Iterable[dict[str, Any]], *, whole: bool = True) -> dict[str, list[dict[str, Any]]]:
-    """Verdicts by the run's path, runs in the order of their first row; exact counts with the run that they are a part of, if `whole`."""
-    rows = list(rows)
-    runs = {row["path"] for row in rows}
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        above = row["path"].removesuffix(PART)
-        found.setdefault(above if whole and above in runs else row["path"], []).append(row)
-    return found
-
-
-def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
-    """`; worse in each of the last 17 runs, since 2026-04-02`: clause on the side of the latest runs of a pair, and the runs before and
-    after it began, empty where all are so. Runs without a date have no order."""
-    runs = [(path, mine) for path, mine in by_run(rows).items() if mine[0]["measured"] != UNDATED]
-    tones = [sign_and_tone(mine)[1] for _, mine in runs]
-    if not tones or tones[0] not in ("better", "worse"):
-        return "", []
-    reach = next((place for place, one in enumerate(tones) if one not in (tones[0], "undecided")), len(runs))
-    reach = max(place for place in range(reach) if tones[place] == tones[0]) + 1
-    if reach < 2:
-        return "", []
-    count = tones[:reach].count(tones[0])
-    how_many = f"each of the last {reach}" if count == reach else f"{count} of the last {reach}"
-    between = [runs[reach][0], runs[reach - 1][0]] if reach < len(runs) else []
-    return f"; {tones[0]} in {how_many} runs, since {runs[reach - 1][1][0]['measured'][:10]}", between
-
-
-def certainty(rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
-    """Clause on how sure the latest verdicts of a pair are, and on what they are not."""
-    latest = next(iter(by_run(rows).values()))
-    records = [runs[path] for path in dict.fromkeys(row["path"] for row in latest)]
-    decided = [runs[row["path"]] for row in latest if row["verdict"] not in ("undecided", NOT_JUDGED)]
-    sampled = [run for run in decided if run["varies"]]
-    sure = f"{100 * (1 - sampled[0]['alpha']):g} % confidence" if sampled else ""
-    return "; ".join(dict.fromkeys(filter(None, [sure, *(record["limits"] for record in records)])))
-
-
-def counted_words(rows: list[dict[str, Any]]) -> str:
-    """`1 faster, 2 undecided`: verdicts that there are, each counted by itself."""
-    counts = Counter(row["verdict"] for row in rows)
-    return ", ".join(f"{count} {word}" for word, count in counts.most_common()) or "–"
-
-
-def latest_words(rows: list[dict[str, Any]]) -> str:
-    """The largest loss and gain of the latest run of a pair, of its exact part first; what was counted where nothing differs."""
-    latest = by_run(next(iter(by_run(rows).values())), whole=False)
-    words = [
-        ("counted exactly, " if path.endswith(PART) and len(latest) > 1 else "") + part_words(mine)
-        for path, mine in sorted(latest.items(), reverse=True)
-    ]
-    return "; ".join(words)
-
-
-def part_words(latest: list[dict[str, Any]]) -> str:
-    """Largest loss and gain of one part of a run."""
-    found = []
-    for kind in ("worse", "better", "neutral"):
-        mine = [
-            row for row in latest if TONES.get(row["verdict"], "neutral") == kind and row["verdict"] != NOT_JUDGED
-        ]
-        if mine:
-            row = max(mine, key=lambda one: abs(one["effect_pct"] or 0.0))
-            size = "" if row["effect_pct"] is None else f" {with_sign(row['effect_pct'], '.2f')} %"
-            bounds = interval(row["ci_low_pct"], row["ci_high_pct"]).text
-            sure = f" ({bounds})" if size and row["ci_low_pct"] is not None else ""
-            found.append(f"{row['benchmark']}/{row['metric']} {row['verdict']}{size}{sure}")
-    return "; ".join(found) or counted_words(latest)
-
-
 def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
     """The benchmarks over time; too few runs for a change are said once."""
     lines = {name: lines_of(name, history) for name in benchmarks}
@@ -281,7 +202,7 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
             f"A change of level takes {2 * FEWEST} runs of one contender on one machine; the most here is {longest}."
         )
     else:
-        said = f"Of series whose level never changes, {100 * history.alpha:g} % are called changed: false alarms."
+        said = f"False alarms: {100 * history.alpha:g} % of the series that never change."
     rows: list[Row] = [
         [
             Cell(name, file_name("benchmark", name)),
@@ -319,13 +240,6 @@ def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dic
         title=f"{contender} against {baseline}",
         sections=[Section(heading=plural(len(rows), "verdict"), table=table(head, cells))],
     )
-
-
-def interval(low: float | None, high: float | None) -> Cell:
-    """An interval in per cent, or the range of an exact value; `exact` where that is one value."""
-    if low is None or high is None:
-        return number(None)
-    return Cell("exact" if low == high else f"{with_sign(low, '.2f')} to {with_sign(high, '.2f')} %", number=True)
 
 
 def lines_of(name: str, history: MetricHistory) -> list[Any]:

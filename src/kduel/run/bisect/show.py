@@ -1,4 +1,4 @@
-"""The outcome of a search under noise as text for a mail (72 columns of ASCII), and as a plot."""
+"""The outcome of a search under noise as text for a mail (72 columns of ASCII), as a page, and as a plot."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.core.format import with_sign
+from kduel.core.format import MISSING, with_sign
 from kduel.core.text import ascii_only, plural, printable
+from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 
 WIDTH = 72
@@ -30,21 +31,86 @@ class MeasurementNotes(Struct, frozen=True, kw_only=True):
 
 def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     """The whole text."""
-    lines = wrap(f"{outcome.metric}: {plural(len(outcome.posterior), 'commit')} searched, {outcome.good[:SHORT]} (good) to "
-                    f"{outcome.bad[:SHORT]} (bad)")  # fmt: skip
-    lines += ["", *(_found_lines(outcome, about) if outcome.set else _not_found_lines(outcome))]
+    lines = [
+        *(_found_lines(outcome, about) if outcome.set else _not_found_lines(outcome)),
+        "",
+        *wrap(searched(outcome)),
+    ]
     lines += ["", *_table_lines(outcome.levels)]
     skipped = [level for level in outcome.levels if level.status.startswith("skipped")]
     for level in skipped[:MOST_LISTED]:
         lines += wrap(f"{level.commit[:SHORT]} {level.status}", "  ")
-    lines += ["", *wrap(f"Measured: {about.subject}, on {about.host}.")]
-    lines += wrap(
-        f"How: {plural(outcome.measurements, 'measurement')} in {plural(outcome.blocks, 'block')}, each with both ends in random order; "
-        "probabilistic bisection (a posterior over all commits; unknown effect, noise and drift between blocks)."
-    )
+    lines += ["", *(line for sentence in how_measured(outcome, about) for line in wrap(sentence))]
     # A command line is not folded: it shall be pasted.
     lines += ["Reproduce:", f"  {printable(about.reproduce)}"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+CONFIRMED = {
+    True: "Confirmed: the commits before and after were measured again in fresh blocks.",
+    False: "In fresh blocks, the commits before and after did not differ clearly.",
+    None: "Not measured again in fresh blocks.",
+}
+
+
+def searched(outcome: SearchOutcome) -> str:
+    """Clause on what was searched."""
+    commits = plural(len(outcome.posterior), "commit")
+    return f"{outcome.metric}: {commits} searched, {outcome.good[:SHORT]} (good) to {outcome.bad[:SHORT]} (bad)"
+
+
+def how_measured(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
+    """Sentences on what was measured, and how."""
+    return [
+        f"Measured: {about.subject}, on {about.host}.",
+        f"How: {plural(outcome.measurements, 'measurement')} in {plural(outcome.blocks, 'block')}, each with both ends in random order; "
+        "probabilistic bisection (a posterior over all commits; unknown effect, noise and drift between blocks).",
+    ]
+
+
+def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
+    """The outcome as a page: the commit, by how much, how sure, and what to do next; then the levels."""
+    commits = [f"{commit[:SHORT]} {about.subjects.get(commit, '')}".strip() for commit in outcome.set]
+    change = f"Difference between the ends: {format_change(outcome.effect)}" if outcome.effect else ""
+    lead, sentences = f"Nothing to find: {outcome.why}.", [f"{change}."] if change else []
+    if commits:
+        doubt = "Probably, but not confirmed, " if outcome.confirmed is False else ""
+        size = f" by {format_change(outcome.effect)}" if outcome.effect else ""
+        which = commits[0] if len(commits) == 1 else f"one of {len(commits)} commits"
+        lead = f"{doubt}{outcome.metric} changed{size} with {which}."
+        sure = f"Probability {format_probability(100 * (outcome.probability or 0))}. {CONFIRMED[outcome.confirmed]}"
+        sentences = [
+            sure,
+            f"Next: git show {outcome.set[0][:SHORT]}" if len(commits) == 1 else "They cannot be distinguished.",
+        ]
+        if outcome.confirmed is False:
+            sentences.append("To be surer, the same command with more blocks to confirm it: --confirm 24")
+    rows = [
+        [
+            level.commit[:SHORT],
+            about.subjects.get(level.commit, ""),
+            level.status,
+            f"{level.mean:.6g}",
+            MISSING if level.ci_low is None else f"{level.ci_low:.6g} to {level.ci_high:.6g}",
+            str(level.n),
+        ]
+        for level in outcome.levels
+        if level.mean is not None
+    ]
+    head = ["commit", "subject", "level", "mean", "95 % interval", "n"]
+    skipped = [f"{one.commit[:SHORT]} {one.status}" for one in outcome.levels if one.status.startswith("skipped")]
+    sections = [
+        PageSection(
+            heading="What changed", lead=lead, sentences=sentences, bullets=commits if len(commits) > 1 else []
+        ),
+        PageSection(
+            heading="Commits measured", table=CampaignTable(head=head, rows=rows, numbers_from=3), bullets=skipped
+        ),
+        PageSection(
+            heading="How", sentences=[*how_measured(outcome, about), f"Reproduce: {about.reproduce}"], folded=True
+        ),
+    ]
+    return CampaignPage(title=f"Bisection: {searched(outcome)}", sections=sections)
 
 
 def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
@@ -69,13 +135,7 @@ def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
     lines.append("")
     if outcome.effect is not None:
         lines += wrap(f"Effect: {format_change(outcome.effect)}.")
-    lines += wrap(
-        {
-            True: "Confirmed: the commits before and after were measured again in fresh blocks.",
-            False: "In fresh blocks, the commits before and after did not differ clearly.",
-            None: "Not measured again in fresh blocks.",
-        }[outcome.confirmed]
-    )
+    lines += wrap(CONFIRMED[outcome.confirmed])
     if many == 1:
         lines.append(f"To see it: git show {outcome.set[0][:SHORT]}")
     for segment in outcome.segments:
@@ -125,6 +185,10 @@ def wrap(text: str, indent: str = "") -> list[str]:
     )
 
 
+COLOURS = {"good": "#3b6fb6", "before": "#3b6fb6", "between": "#5f6b7a", "after": "#d9731a", "bad": "#d9731a"}
+"""Of a commit, by the side of the change that it is on."""
+
+
 def specification(outcome: SearchOutcome) -> dict[str, Any]:
     """The plot for Vega-Lite: the level of each measured commit with its interval, the posterior below it."""
     order = {commit: number for number, commit in enumerate((outcome.good, *outcome.posterior))}
@@ -151,7 +215,13 @@ def specification(outcome: SearchOutcome) -> dict[str, Any]:
         "title": "commit, from good to bad",
         "scale": {"domain": [0, len(outcome.posterior)], "nice": False, "padding": 10},
     }
-    colour = {"field": "status", "type": "nominal", "title": None}
+    colour = {
+        "field": "status",
+        "type": "nominal",
+        "title": None,
+        "legend": {"orient": "top"},
+        "scale": {"domain": list(COLOURS), "range": list(COLOURS.values())},
+    }
     level = {"type": "quantitative", "scale": {"zero": False}, "title": outcome.metric}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
