@@ -78,7 +78,7 @@ def reproduction(results: Results) -> Reproduction | None:
 
 
 def command_of_blocks(results: Results, run: str, blocks: int) -> str:
-    """The command that measures what is kept in `run` in so many blocks, `run` as the user types it; empty where no command line says what it measured."""
+    """The command that measures a run again in so many blocks, `run` as the user types it; empty where no command line says all."""
     try:
         asked = assemble(parse_study(results.study.text, FILE), results.study.text, FILE)
         words, notes = options(results, asked)
