@@ -332,11 +332,3 @@ def test_counts_that_agree_with_times_need_no_word_on_what_they_are() -> None:
         if metric.scale == "exact":
             metric.effect = -1.0
     assert answer(whole).meaning == ""
-
-
-def test_what_was_measured_once_is_measured_again_by_a_command_to_paste(tmp_path: Path) -> None:
-    """`the same command with --blocks 10` was no command."""
-    run = make_run(tmp_path / "run", 5.0, blocks=1, most=1)
-    said = answer(judge_run(run), str(run))
-    words = said.command.split()
-    assert words[:3] == ["kduel", "run", f"{run}/study.toml"] and "--blocks=10" in words and Path(words[2]).is_file()

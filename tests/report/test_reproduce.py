@@ -16,6 +16,7 @@ from examples import ALL, simulated
 from kduel.core.experiment import MachineRecord
 from kduel.core.results import Results, StudyResult
 from kduel.report import report_format
+from kduel.report.content.answer import answer
 from kduel.report.content.provenance import provenance
 from kduel.report.content.reproduce import here_document, reproduction
 from kduel.store.rundir import RunDir
@@ -231,3 +232,17 @@ def test_the_commands_of_a_mail_measure_again(kduel: Kduel, write_study: Callabl
     for field in ("seed", "study", "blocks", "settle", "machine", "contenders", "steps"):
         assert getattr(now, field) == getattr(was, field), field
     assert (checkout / "again/plan.jsonl").read_bytes() == (first / "plan.jsonl").read_bytes()
+
+
+def test_what_was_measured_once_is_measured_again_by_a_command_to_paste() -> None:
+    """`the same command with --blocks 10` was no command."""
+    results = measured()
+    results.study.fixed = 1
+    for metric in results.metrics:
+        metric.verdict, metric.n = "undecided", 1
+    results.trials, results.blocks = results.trials[:2], results.blocks[:1]
+    words = answer(results, "'my runs/one'").command.split(" ", 3)
+    assert words[:2] == ["kduel", "run"] and "--blocks=10" in words[3] and "--blocks=1 " not in words[3]
+    assert shlex.split(" ".join(words))[2] == "my runs/one/study.toml", "the study that lies in the run"
+    results.study.text = ""
+    assert answer(results, "one").command == "", "nothing is invented where the study is not known"

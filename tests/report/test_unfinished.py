@@ -93,7 +93,7 @@ def test_the_screen_counts_every_undecided_metric() -> None:
     def told() -> str:
         return " ".join("".join(part for part, _ in line) for line in closing(results, "run", 200, 40))
 
-    assert "→ 2 metrics undecided, 1 of them as the data contradict" in told()
+    assert "→ 2 metrics undecided, partly as the data contradict" in told()
     results.metrics[1].contradicted = True
     assert "→ 2 metrics undecided, as the data contradict" in told()
 
@@ -135,6 +135,6 @@ def test_an_interval_within_delta_of_too_few_blocks_is_not_open_for_its_spread()
     assert spread == "the run is too short at this spread: measure more"
     within.role, wide.role = "primary", "primary"
     step, _ = next_step(results, "RUN")
-    assert step.startswith("Undecided, 1 of them as the interval lies"), "the other one is undecided for its spread"
+    assert step.startswith("Undecided, partly as the interval lies"), "the other one is undecided for its spread"
     within.n = 10
     assert "counts from" not in "".join(by_reason([within], results))

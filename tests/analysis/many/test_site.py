@@ -220,7 +220,7 @@ def test_the_answer_says_that_times_are_emulated_and_what_its_exact_part_found(t
     text = unescape((tmp_path / "site/index.html").read_text())
     answer = text.partition("<h2>")[0]
     assert "counted exactly, job/time 7.00 % slower;" in answer and re.search(
-        r"; job/time [45]\.\d+ % faster \(−", answer
+        r"; timed, job/time [45]\.\d+ % faster \(−", answer
     )
     assert "<h1>1 run</h1>" in answer, "its exact part is none"
     assert "95 % confidence; emulated: not the times of real hardware." in answer

@@ -113,7 +113,8 @@ def test_what_is_too_small_to_matter_is_not_called_equivalent() -> None:
     crossed = effect("a b", result("higher", 4.6))
     text = said(effect("a", result("slower", 2.7)), crossed, *levels)
     assert (
-        "equivalent" not in text and "slower (+0.40 %, too small to matter) at b=0, slower (+5.000 %) at b=1" in text
+        "equivalent" not in text
+        and "slower (+0.40 %, too small to matter) at b=0, slower (+5.000 %, +4.900 to +5.100 %) at b=1" in text
     )
     text = said(effect("a", small(0.4)), crossed)
     assert "a=1 differs from a=0 by too little to matter on average" in text

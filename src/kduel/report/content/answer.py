@@ -277,10 +277,8 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     sentence = f"Undecided{foremost_reason(undecided, results)}"
     if all(m.torn for m in undecided):
         if parts := results.study.parts:
-            return (
-                "More blocks cannot settle that. One machine by itself:",
-                f"kduel report {run}/{parts[0].directory}",
-            )
+            one = visible(parts[0].machine, 100) or "One machine"
+            return f"More blocks cannot settle that. {one} by itself:", f"kduel report {run}/{parts[0].directory}"
         return "More blocks cannot settle that: measure on each machine by itself.", ""
     if all(m.torn or m.contradicted for m in undecided):
         return sentence, ""

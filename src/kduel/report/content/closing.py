@@ -44,13 +44,15 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     said = digest(results, run)
     title = " · ".join([said.title, *said.facts])
     lines: list[Line] = [[(clip(title, width), "dim")]]
+    found_answer = answer(results, run)
     lines += [
         [(line, "bold")]
-        for part in answer(results, run).parts
+        for part in found_answer.parts
         for line in wrap_marked(
             part.text, width, "", max(LINES_OF_ANSWER, height // (5 if len(results.parts) > 1 else 6))
         )
     ]
+    lines += [[(line, "")] for line in wrap_marked(found_answer.meaning, width, "", 2)]
     meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
     said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]

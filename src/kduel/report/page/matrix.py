@@ -105,7 +105,7 @@ def matrix_part(results: Results) -> MatrixPart | None:
     delta = results.study.delta
     small = (
         ""
-        if delta is None
+        if delta is None or all(cell.tone != "same" for cell in heat)
         else f"Pale cells with ≈ are shown to differ by less than the {plain_number(delta)} % that matter. "
     )
     firsts = {metrics[0] for metrics in matrix.metrics.values() if metrics}

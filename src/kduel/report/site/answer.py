@@ -125,7 +125,7 @@ def latest_words(rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) ->
     """The largest loss and gain of a run, of its exact part first; what was counted where nothing differs."""
     latest = by_run(rows, whole=False)
     words = [
-        ("counted exactly, " if path.endswith(PART) and len(latest) > 1 else "")
+        (("counted exactly, " if path.endswith(PART) else "timed, ") if len(latest) > 1 else "")
         + part_words(mine, varies=bool(runs[path]["varies"]))
         for path, mine in sorted(latest.items(), reverse=True)
     ]
