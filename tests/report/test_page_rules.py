@@ -72,7 +72,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = [str(make_run(place / f"month{month}", 5 * month, day=30 * month)) for month in (1, 2)]
     (place / "diff.html").write_text(html(page_of(compare(columns(runs)), [])), "utf-8")
     about = MeasurementNotes(subject="a command", host="this", reproduce="kduel bisect", subjects={"c1": "Change it"})
-    (place / "bisect.html").write_text(html(bisected(OUTCOME, about), as_svg(OUTCOME)), "utf-8")
+    (place / "bisect.html").write_text(html(bisected(OUTCOME, about), as_svg(OUTCOME, page=True)), "utf-8")
     for name, number in (("site2", 2), ("site12", 12)):
         for day in range(1, number + 1):
             make_run(place / f"{name}-runs/day{day}", 5 if day > 6 else 0, seed=day, day=day, blocks=4, most=4)

@@ -93,7 +93,7 @@ def show_outcome(outcome: SearchOutcome, task: SearchTask, options: BisectOption
     if options.form == "json":
         emit_json(outcome.document())
     elif options.form == "html":
-        emit(html(page_of(outcome, about), as_svg(outcome)))
+        emit(html(page_of(outcome, about), as_svg(outcome, page=True)))
     else:
         emit(as_text(outcome, about))
     if options.plot:

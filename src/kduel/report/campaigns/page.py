@@ -120,7 +120,7 @@ def html(page: CampaignPage, picture: str = "") -> str:
     """One file that needs no other. `picture` is our own SVG, put below the first sentences."""
 
     def safe(words: str) -> str:
-        return escape(visible(words))
+        return escape(visible(words)).replace(" %", "&nbsp;%")
 
     parts = [f"<h1>{safe(page.title)}</h1>"]
     for number, section in enumerate(page.sections):

@@ -21,6 +21,7 @@ from kduel.report.content.digest import side_words
 MOST_CONFOUNDS = 60
 MOST_NAMED = 6
 """Runs that the first sentence says which they are."""
+BETWEEN = "95 % confidence for all comparisons between runs together; what drifted between the runs counts as a change, too."
 MOST_CHANGES = 10
 """Lines about what changed at the beginning: the largest changes."""
 
@@ -98,7 +99,7 @@ def runs_legend(found: Campaigns) -> list[str]:
 def certainty(pairs: Sequence[ColumnChange]) -> list[str]:
     """Sentences on how sure changes are, and whether anything is known to be their cause."""
     apart = [pair for pair in pairs if not (pair.exact or pair.attribution.same_run)]
-    sure = ["95 % confidence for all comparisons between runs together."] if apart else []
+    sure = [BETWEEN] if apart else []
     causes = {pair.attribution.cause for pair in pairs}
     if len(causes) == 1 and (cause := causes.pop()):
         return [*sure, f"Only one known thing differs: {cause}."]

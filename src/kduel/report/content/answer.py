@@ -224,10 +224,11 @@ def change_words(metric: MetricResult, size: str = "") -> str:
         verb, what = COUNTING[metric.unit]
         return f"{verb} {size} {'more' if up else 'fewer'} {what}"
     if metric.unit in TIME_UNITS:
+        verb, less = ("is", "shorter") if "latency" in f"{metric.aspect}{metric.metric}" else ("takes", "less time")
         times = 1 + (relative_pct(metric) or 0.0) / 100
         if times >= MANIFOLD:
-            return f"takes {times:,.{1 if times < 10 else 0}f} times as long (+{size})"
-        return f"takes {size} {'longer' if up else 'less time'}"
+            return f"{verb} {times:,.{1 if times < 10 else 0}f} times as long (+{size})"
+        return f"{verb} {size} {'longer' if up else less}"
     if metric.unit in BYTES:
         return f"is {size} {'larger' if up else 'smaller'}"
     if any(word in metric.unit for word in RATES):

@@ -76,7 +76,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
     if commits:
         doubt = "Probably, but not confirmed, " if outcome.confirmed is False else ""
         size = f" by {format_change(outcome.effect)}" if outcome.effect else ""
-        which = commits[0] if len(commits) == 1 else f"one of {len(commits)} commits"
+        which = f"commit {commits[0]}" if len(commits) == 1 else f"one of {len(commits)} commits"
         lead = f"{doubt}{outcome.metric} changed{size} with {which}."
         sure = f"Probability {format_probability(100 * (outcome.probability or 0))}. {CONFIRMED[outcome.confirmed]}"
         sentences = [
@@ -107,10 +107,12 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
             heading="Commits measured", table=CampaignTable(head=head, rows=rows, numbers_from=3), bullets=skipped
         ),
         PageSection(
-            heading="How", sentences=[*how_measured(outcome, about), f"Reproduce: {about.reproduce}"], folded=True
+            heading="How",
+            sentences=[f"{searched(outcome)}.", *how_measured(outcome, about), f"Reproduce: {about.reproduce}"],
+            folded=True,
         ),
     ]
-    return CampaignPage(title=f"Bisection: {searched(outcome)}", sections=sections)
+    return CampaignPage(title=f"Bisection of {outcome.metric}", sections=sections)
 
 
 def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
@@ -185,11 +187,12 @@ def wrap(text: str, indent: str = "") -> list[str]:
     )
 
 
+NARROW = 400
 COLOURS = {"good": "#3b6fb6", "before": "#3b6fb6", "between": "#5f6b7a", "after": "#d9731a", "bad": "#d9731a"}
 """Of a commit, by the side of the change that it is on."""
 
 
-def specification(outcome: SearchOutcome) -> dict[str, Any]:
+def specification(outcome: SearchOutcome, width: int = 640) -> dict[str, Any]:
     """The plot for Vega-Lite: the level of each measured commit with its interval, the posterior below it."""
     order = {commit: number for number, commit in enumerate((outcome.good, *outcome.posterior))}
     order.setdefault(outcome.bad, len(outcome.posterior))
@@ -215,12 +218,13 @@ def specification(outcome: SearchOutcome) -> dict[str, Any]:
         "title": "commit, from good to bad",
         "scale": {"domain": [0, len(outcome.posterior)], "nice": False, "padding": 10},
     }
+    shown = [status for status in COLOURS if any(level["status"] == status for level in measured)]
     colour = {
         "field": "status",
         "type": "nominal",
         "title": None,
         "legend": {"orient": "top"},
-        "scale": {"domain": list(COLOURS), "range": list(COLOURS.values())},
+        "scale": {"domain": shown, "range": [COLOURS[status] for status in shown]},
     }
     level = {"type": "quantitative", "scale": {"zero": False}, "title": outcome.metric}
     return {
@@ -228,7 +232,7 @@ def specification(outcome: SearchOutcome) -> dict[str, Any]:
         "title": ascii_only(printable(title(outcome))),
         "vconcat": [
             {
-                "width": 640,
+                "width": width,
                 "height": 220,
                 "data": {"values": measured},
                 "encoding": {"x": place, "color": colour},
@@ -245,7 +249,7 @@ def specification(outcome: SearchOutcome) -> dict[str, Any]:
                 ],
             },
             {
-                "width": 640,
+                "width": width,
                 "height": 120,
                 "data": {"values": posterior},
                 "mark": {"type": "rule", "strokeWidth": 3},
@@ -270,9 +274,10 @@ def title(outcome: SearchOutcome) -> str:
     return f"{outcome.metric}: changed{size} by {commits} ({sure})"
 
 
-def as_svg(outcome: SearchOutcome) -> str:
-    """The plot."""
+def as_svg(outcome: SearchOutcome, *, page: bool = False) -> str:
+    """The plot; for a page, which says the outcome itself, without a title and as narrow as a telephone."""
     import vl_convert
 
-    svg: str = vl_convert.vegalite_to_svg(specification(outcome))
+    found = specification(outcome, NARROW if page else 640)
+    svg: str = vl_convert.vegalite_to_svg(found | {"title": ""} if page else found)
     return svg
