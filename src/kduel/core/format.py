@@ -281,6 +281,11 @@ def ranged_over(metrics: Iterable[MetricResult]) -> str:
     return "blocks" if any(metric.n > 1 for metric in found) else ""
 
 
+def count_ranged(metrics: Iterable[MetricResult]) -> int:
+    """How many conditions the most of these exact changes are over; 0 where each is of none."""
+    return max((len(metric.conditions) for metric in metrics), default=0)
+
+
 def range_text(metric: MetricResult) -> str:
     """Range of an exact change over conditions or blocks in per cent, `+11.9 to +13.0 %`; empty where all give the same."""
     low, high = metric.ci_low_pct, metric.ci_high_pct

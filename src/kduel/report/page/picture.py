@@ -6,7 +6,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kduel.core.format import plain_number
+from kduel.core.format import count_ranged, plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.verdict.rule import Rule, gating_rule
@@ -112,8 +112,8 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
 def heading(how: str, comparison: ContenderSummary) -> str:
     """`Counted exactly under 5 conditions: new against old`; the metric for the effects of factors."""
     subject = comparison.subject
-    conditions = max((len(metric.conditions) for metric in comparison.gating), default=0)
-    how += f" under {conditions} conditions" if how and conditions > 1 else ""
+    over = count_ranged(comparison.gating)
+    how += f" under {over} conditions" if how and over > 1 else ""
     names = f"{subject} against {comparison.baseline}" if subject == comparison.contender else subject
     return f"{how}: {names}" if how else names
 
@@ -124,11 +124,8 @@ def caption(
     """What the marks mean, of those that there are."""
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
-    marks = (
-        "A count has a mark for each condition, and the middle one's number. "
-        if any(m.conditions[1:] for m in metrics)
-        else ""
-    )
+    many = "A count has a mark for each condition, and the middle one's number. "
+    marks = many if count_ranged(metrics) > 1 else ""
     torn = "They are of one machine each. " if any(metric.torn for metric in metrics) else ""
     few = any(m.status == "undecided" and m.n < rule.equivalent_from and lies_within(m, rule) for m in metrics)
     within = f", also within the band, where a contender has fewer than {rule.equivalent_from} values" if few else ""
