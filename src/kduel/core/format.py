@@ -282,7 +282,7 @@ def ranged_over(metrics: Iterable[MetricResult]) -> str:
 
 
 def count_ranged(metrics: Iterable[MetricResult]) -> int:
-    """How many conditions the most of these exact changes are over; 0 where each is of none."""
+    """Number of conditions that the most of these exact changes are over; 0 where each is of none."""
     return max((len(metric.conditions) for metric in metrics), default=0)
 
 

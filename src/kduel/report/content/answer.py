@@ -170,7 +170,7 @@ def more_words(others: Sequence[MetricResult]) -> str:
 
 
 def other_differences(results: Results, baseline: str, contender: str) -> int:
-    """How many metrics of a matrix that decide show a difference that matters, besides each benchmark's first one."""
+    """Number of a matrix's metrics that decide and show a difference that matters, besides each benchmark's first one."""
     if not all_placed(results):
         return 0
     mine = [m for m in results.gating if (m.baseline, m.contender) == (baseline, contender) and not m.by_harness]

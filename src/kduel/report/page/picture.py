@@ -121,7 +121,7 @@ def heading(how: str, comparison: ContenderSummary) -> str:
 def caption(
     metrics: Sequence[MetricResult], rows: Sequence[PictureRow], axis: Intervals, deltas: set[float], rule: Rule
 ) -> str:
-    """What the marks mean, of those that there are."""
+    """Meaning of the marks that there are."""
     bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
     lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
     many = "A count has a mark for each condition, and the middle one's number. "

@@ -1,4 +1,4 @@
-"""What the site says first: of each pair of contenders what its latest run found, since when, how sure that is, and what follows."""
+"""The first sentences of a site: of each pair of contenders what its latest run found, since when, how sure that is, and what follows."""
 
 import shlex
 from collections import Counter

@@ -34,7 +34,7 @@ def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     lines = [
         *(_found_lines(outcome, about) if outcome.set else _not_found_lines(outcome)),
         "",
-        *wrap(searched(outcome)),
+        *wrap(search_clause(outcome)),
     ]
     lines += ["", *_table_lines(outcome.levels)]
     skipped = [level for level in outcome.levels if level.status.startswith("skipped")]
@@ -53,7 +53,7 @@ CONFIRMED = {
 }
 
 
-def searched(outcome: SearchOutcome) -> str:
+def search_clause(outcome: SearchOutcome) -> str:
     """Clause on what was searched."""
     commits = plural(len(outcome.posterior), "commit")
     return f"{outcome.metric}: {commits} searched, {outcome.good[:SHORT]} (good) to {outcome.bad[:SHORT]} (bad)"
@@ -108,7 +108,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
         ),
         PageSection(
             heading="How",
-            sentences=[f"{searched(outcome)}.", *how_measured(outcome, about), f"Reproduce: {about.reproduce}"],
+            sentences=[f"{search_clause(outcome)}.", *how_measured(outcome, about), f"Reproduce: {about.reproduce}"],
             folded=True,
         ),
     ]
