@@ -49,6 +49,8 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 THINGS = r"(?:metric|block|trial|boot|contender|machine|finding|sample|value|measurement|level|factor|run)"
 OTHERS = r"(?:primary |more |further |other |undecided )*"
 
+SMALL = re.compile(r"too (?:small|little) to matter")
+
 DATA = ("json", "csv")
 """What programs read: a verdict there has its role and its status beside it."""
 
@@ -107,6 +109,19 @@ def test_one_thing_is_told_in_the_singular(run_of: Runs, kind: str, more: int, t
     for name, text in outputs(told_again(results), tmp_path).items():
         said = [piece.text for piece in pieces(text) if name not in DATA and wrong.search(piece.text)]
         assert not said, f"{name}: {said[:3]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["fraction", "three-way interaction", "one trial each"])
+def test_what_is_too_small_to_matter_is_never_told_without_that(run_of: Runs, kind: str, tmp_path: Path) -> None:
+    results = run_of(kind)
+    for metric in every_verdict(results):
+        metric.verdict, metric.below_delta, metric.role, metric.effect_pct = "slower", True, "primary", 0.3
+    for name, text in outputs(told_again(results), tmp_path).items():
+        if name not in DATA:
+            read = list(pieces(text.replace("\\\\*\n", " ")))
+            bare = [one.text for one in read if "slower" in one.text and not SMALL.search(one.text)]
+            assert read and not bare, (name, bare)
 
 
 @pytest.mark.slow

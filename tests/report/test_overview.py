@@ -30,6 +30,12 @@ def text(lines: list[list[tuple[str, str]]]) -> list[str]:
     return ["".join(piece for piece, _ in line) for line in lines]
 
 
+def test_what_is_too_small_to_matter_is_called_nothing_else():
+    small = metric(0.2, 0.3, 0.4, verdict="slower", below_delta=True)
+    (_, found) = overview([small], 1.0, 80, 6)
+    assert "▼ too small" in text([found])[0] and not any("red" in style for _, style in found)
+
+
 def test_bars_lie_on_one_axis_with_delta_marked():
     reach = 5.0
     assert bar(metric(1.0, 2.0, 4.0), 21, reach, 1.0) == "        ┊ │ ├─●───┤  "

@@ -94,7 +94,7 @@ def standing_line(progress: TrialDone, arms: int) -> str:
         whose = f" of {visible(one.contender, 60)}" if several else ""
         more = need(one)
         rest = (
-            one.word
+            one.label
             if one.verdict != "undecided"
             else f"{more} more block{'s' * (more != '~1')}"
             if more

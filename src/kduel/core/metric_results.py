@@ -260,6 +260,11 @@ class MetricResult(Struct, kw_only=True):
         return TOO_SMALL if self.below_delta and not self.by_harness else ""
 
     @property
+    def label(self) -> str:
+        """`slower`, `slower, too small to matter`: the word with its size."""
+        return ", ".join(filter(None, (self.word, self.size)))
+
+    @property
     def was(self) -> str:
         """`was equivalent after 10 blocks`, for a verdict of an earlier look that the last interval does not show."""
         if self.former_verdict is None or self.former_at is None:

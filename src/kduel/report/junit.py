@@ -67,8 +67,7 @@ def suites(results: Results) -> Iterator[tuple[str, str, list[MetricResult]]]:
 def test_case(metric: MetricResult) -> ElementTree.Element:
     """A metric as `testcase`, with `failure` or `skipped` inside."""
     case = ElementTree.Element("testcase", classname=visible(metric.benchmark, 200), name=visible(metric.metric, 200))
-    size = f", {metric.size}" if metric.size else ""
-    message = visible(f"{metric.word}{size}: {effect_with_interval(metric)}", 1000)
+    message = visible(f"{metric.label}: {effect_with_interval(metric)}", 1000)
     if metric.by_harness:
         message = SET_BY_HARNESS
     elif metric.withheld:

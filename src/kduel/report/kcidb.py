@@ -90,7 +90,7 @@ def test(
             + (
                 SET_BY_HARNESS
                 if metric.by_harness
-                else ", ".join(filter(None, (metric.word, metric.size, effect_with_interval(metric))))
+                else ", ".join(filter(None, (metric.label, effect_with_interval(metric))))
             )
             + (f" ({metric.withheld})" if metric.withheld and not metric.by_harness else ""),
             1000,

@@ -63,9 +63,10 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
     open_ones = [name for name in factors if not all(is_same(one.result) for one in pairs if one.factors[1] == name)]
     if main.result.verdict == "undecided":
         decided = [one for one in group if one.kind == "simple" and one.levels[0] == level and matters(one.result)]
-        each = ", ".join(
-            f"{how_it_compares(one.result)} ({effect(one.result)}) at {levels_of(one)}" for one in decided
-        )
+        where: dict[str, list[str]] = {}
+        for one in decided:
+            where.setdefault(how_it_compares(one.result), []).append(f"{levels_of(one)} ({effect(one.result)})")
+        each = ", ".join(f"{how} at {enumerate_names(levels)}" for how, levels in where.items())
         return f"undecided on average; {pair[0]} {each}" if each else said
     if not factors:
         return said

@@ -232,7 +232,7 @@ def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
             effect(change),
             interval_text(change),
             str(change.n),
-            ", ".join(filter(None, (change.word, change.size, side_words(change)))),
+            ", ".join(filter(None, (change.label, side_words(change)))),
             ", ".join(warning.code for warning in change.warnings),
         ]
         for change in shown_changes

@@ -190,7 +190,8 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
         named_ones = {id(m) for m in foremost(different)}
         small = sum(m.below_delta for m in different if id(m) not in named_ones)
         which = f", {small} of them by too little to matter" if small else ""
-        text = f"{len(different) - NAMED} more differ{which}: see the table"
+        more = len(different) - NAMED
+        text = f"{more} more differ{'s' * (more == 1)}{which}: see the table"
         found.append(Statement(verdict="different", word="different", text=text))
     for verdict, words in (("equivalent", f"{bounds(delta).strip()}: "), ("equal", "exactly: "), ("undecided", "")):
         chosen = [m for m in metrics if m.verdict == verdict]

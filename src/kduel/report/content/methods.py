@@ -124,8 +124,8 @@ def rule(results: Results) -> str:
             machines(results),
             f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
             f"{judged.equivalent_from} {'complete blocks' if paired else 'trials of each contender'} on), faster or slower (higher or "
-            f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
-            "otherwise: undecided never means equal.",
+            f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on; too small to matter where the "
+            f"interval lies within ±{plain_number(judged.delta_pct)} %), and undecided otherwise: undecided never means equal.",
             "A verdict that an interim analysis reached is given only if the last interval still shows it."
             if paired and len(judged.looks()) > 1
             else "",

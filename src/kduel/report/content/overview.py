@@ -144,7 +144,7 @@ def row(
     blocks_left: int | None,
 ) -> Line:
     drawn = f"{bar(metric, bar_width, reach, delta)}  " if bar_width else ""
-    state = f"{sign_of(metric)} {metric.word}"
+    state = f"{sign_of(metric)} {'too small' if metric.size else metric.word}"
     needed = need(metric)
     beyond = blocks_left is not None and (metric.blocks_more or 0) > blocks_left
     return [

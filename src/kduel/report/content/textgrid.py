@@ -133,6 +133,6 @@ def column_lines(cells: tuple[Cell, ...], widths: list[int]) -> list[str]:
 
 def style(metric: MetricResult) -> str:
     """Colour never carries information that the word next to it lacks."""
-    if shows_difference(metric):
+    if shows_difference(metric) and not metric.below_delta:
         return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
     return "yellow" if metric.verdict == "undecided" else "cyan"

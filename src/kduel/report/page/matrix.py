@@ -148,7 +148,7 @@ def heat_cells(matrix: Matrix) -> list[HeatCell]:
             cell = HeatCell(
                 row=row_words(judged.place),
                 column=column_of(judged),
-                tone=plots.tone(result) if matters else "same",
+                tone=plots.tone(result),
                 word=result.word if matters else result.size,
                 strength=strength(share) if result.claimed and matters else 0,
                 said=cell_words(result, size),

@@ -62,7 +62,8 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 
 def tone(metric: MetricResult) -> str:
-    if shows_difference(metric):
+    """The side of a verdict; a difference too small to matter is none."""
+    if shows_difference(metric) and not metric.below_delta:
         return side(metric)
     return "same" if metric.claimed else "undecided"
 
@@ -129,7 +130,7 @@ def forest_rows(metrics: list[MetricResult], scale: Scale) -> list[Row]:
     rows, least, limit = [], scale.low, scale.high
     for number, metric in enumerate(metrics):
         assert metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
-        said = f"{sign_of(metric)} {metric.word}  {effect(metric)}"
+        said = f"{sign_of(metric)} {metric.label}  {effect(metric)}"
         words = {"label": key(metric), "said": said, "told": effect_with_interval(metric), "tone": tone(metric)}
         rows.append(
             {

@@ -72,7 +72,7 @@ def effect_rows(group: FactorGroup, factor: str) -> list[Row]:
             "low": one.result.ci_low_pct,
             "high": one.result.ci_high_pct,
             "tone": tone(one.result),
-            "told": f"{one.result.word}: {effect_with_interval(one.result)}",
+            "told": f"{one.result.label}: {effect_with_interval(one.result)}",
         }
         for number, one in enumerate(simple)
         if None not in (one.result.effect_pct, one.result.ci_low_pct, one.result.ci_high_pct)
