@@ -61,6 +61,8 @@ class TrialResult(Struct, kw_only=True):
     line of each."""
     host: dict[str, HostStep] = field(default_factory=dict)
     """What the host did, by step label."""
+    other_work_before: float | None = None
+    """The share of the host's CPU time (0 to 1) that other programs took just before the boot, where the study measured it."""
     repeats: int = 0
     """How many earlier boots of the same planned trial were put aside and are in `repeated`."""
 

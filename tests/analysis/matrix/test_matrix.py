@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from kduel.analysis.matrix.grid import GridPoint, pairs, places
 from kduel.analysis.matrix.growth import growth
 from kduel.analysis.tradeoffs.duels import duels
 from kduel.core.experiment import MachineRecord
+from kduel.core.host import OTHER_WORK
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import StepResult
@@ -175,7 +177,9 @@ def test_no_growth_without_positive_values_or_blocks() -> None:
     assert growth(members(10, 100), "c", "user", {"x-10": [1.0, None, 1, 1], "x-100": [1.0, 2, None, 1]}) is None
 
 
-def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False, machines: Sequence[str] = ()) -> Results:
+def crossed(
+    seed: int = 3, blocks: int = 6, carry_over: bool = False, machines: Sequence[str] = (), covariate: bool = False
+) -> Results:
     """Two kernels x three policies x two counts; the newer kernel is 20 % quicker, fifo 30 % quicker, nothing else. Machines take
     turns at blocks."""
     machine_of = {block: machines[block % len(machines)] for block in range(1, blocks + 1)} if machines else {}
@@ -197,6 +201,7 @@ def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False, machines: 
                     contender=contender.name,
                     status="ok",
                     machine=machine_of.get(block, ""),
+                    other_work_before=draw.random() if covariate else None,
                 )
             )
             for count in (10, 1000):
@@ -221,15 +226,22 @@ def crossed(seed: int = 3, blocks: int = 6, carry_over: bool = False, machines: 
             values={c.name: values[label][c.name] for c in contenders},
             order={c.name: [t.position for t in trials if t.contender == c.name] for c in contenders},
             machines=list(machine_of.values()),
+            covariates={
+                OTHER_WORK: {
+                    c.name: [t.other_work_before for t in trials if t.contender == c.name] for c in contenders
+                }
+            },
         )
         for label in values
     ]
+    covariates = [OTHER_WORK] if covariate else []
+    rule = Rule.fixed_blocks(blocks, edition=2, carry_over=carry_over, covariates=tuple(covariates))
     return Results(
-        study=StudyResult(fixed=blocks, edition=2, carry_over=carry_over),
+        study=StudyResult(fixed=blocks, edition=2, carry_over=carry_over, covariates=covariates),
         machine=MachineRecord(),
         contenders=contenders,
         trials=trials,
-        metrics=judge(tables, Rule.fixed_blocks(blocks, edition=2, carry_over=carry_over)),
+        metrics=judge(tables, rule),
         steps=steps_of(tables),
         blocks=list(range(1, blocks + 1)),
     )
@@ -333,9 +345,13 @@ def test_every_cell_has_its_verdict_against_the_right_reference() -> None:
             assert abs(judged.result.effect_pct or 0) < 3
 
 
-@pytest.mark.parametrize("machines", [(), ("a", "b")])
-def test_the_trial_before_is_the_same_as_in_the_run_whichever_pair_is_compared(machines: tuple[str, ...]) -> None:
-    results = crossed(blocks=20, carry_over=True, machines=machines)
+@pytest.mark.parametrize(
+    "study",
+    [{"carry_over": True}, {"carry_over": True, "machines": ("a", "b")}, {"covariate": True}],
+    ids=["the trial before", "on two machines", "other work"],
+)
+def test_what_enters_the_interval_is_the_same_as_in_the_run_whichever_pair_is_compared(study: dict[str, Any]) -> None:
+    results = crossed(blocks=20, **study)
     own = {(one.benchmark, one.baseline, one.contender): one.effect_pct for one in results.metrics}
     matrix = shape(results)
     assert matrix is not None

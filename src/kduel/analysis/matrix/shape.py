@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import stdev
+from typing import Any
 
 from msgspec import Struct, field
 
 from kduel.analysis.matrix.grid import GridPoint, Pair, pairs, places
 from kduel.analysis.matrix.growth import Growth, growth
 from kduel.core.experiment import Aspect, Metric
+from kduel.core.host import OTHER_WORK
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Samples, StepResult
@@ -175,7 +177,7 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[JudgedCell]:
     """Every metric of every place for every pair, judged together."""
-    order, parts, machines = order_of(results), parts_of(results), machines_of(results)
+    known = known_of_trials(results)
     absent = {} if results.paired else never_began(values)
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
     for result in results.metrics:
@@ -191,8 +193,8 @@ def judge_pairs(
                 table = Samples(
                     benchmark=place.label, metric=about[place.label][name], paired=results.paired,
                     counted=results.paired and not results.machine.evidence.varies, blocks=results.blocks,
-                    values={arm: held[arm] for arm in arms}, beyond=beyond[place.label, name], order=order,
-                    absent={arm: absent[arm] for arm in arms if arm in absent}, parts=parts, machines=machines,
+                    values={arm: held[arm] for arm in arms}, beyond=beyond[place.label, name],
+                    absent={arm: absent[arm] for arm in arms if arm in absent}, **known,
                 )  # fmt: skip
                 samples.append(table)
     return [
@@ -201,12 +203,17 @@ def judge_pairs(
     ]
 
 
-def order_of(results: Results) -> dict[str, list[int | None]]:
-    """By contender and block, the place of the trial. Of all contenders, whichever pair is judged: a trial may follow one of a third,
-    and a block that has not ended for one of them counts for none."""
-    position = {(trial.block, trial.contender): trial.position for trial in results.trials}
+def known_of_trials(results: Results) -> dict[str, Any]:
+    """The fields of a table that follow from the run's trials. Of all contenders, whichever pair is judged: a trial may follow one of
+    a third, and a block that has not ended for one of them counts for none."""
+    trials = {(trial.block, trial.contender): trial for trial in results.trials}
     names = [contender.name for contender in results.contenders] if results.paired else []
-    return {name: [position.get((block, name)) for block in results.blocks] for name in names}
+    columns = {name: [trials.get((block, name)) for block in results.blocks] for name in names}
+    work = {name: [one.other_work_before if one else None for one in column] for name, column in columns.items()}
+    return {
+        "order": {name: [one.position if one else None for one in column] for name, column in columns.items()},
+        "parts": parts_of(results), "machines": machines_of(results), "covariates": {OTHER_WORK: work},
+    }  # fmt: skip
 
 
 def parts_of(results: Results) -> list[str]:

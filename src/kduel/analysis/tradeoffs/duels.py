@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import judge_matrix, machines_of, order_of, parts_of, tables
+from kduel.analysis.matrix.shape import judge_matrix, known_of_trials, tables
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Samples
@@ -74,13 +74,12 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
         for pair in combinations(names, 2)
         if pair not in against[key] and pair[::-1] not in against[key]
     ]
-    order, parts, machines = order_of(results), parts_of(results), machines_of(results)
+    known = known_of_trials(results)
 
     def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
         return Samples(
             benchmark=benchmark, metric=metrics[benchmark][metric], paired=results.paired, blocks=results.blocks,
-            values={arm: values[benchmark, metric][arm] for arm in arms}, order=order, parts=parts,
-            machines=machines,
+            values={arm: values[benchmark, metric][arm] for arm in arms}, **known,
         )  # fmt: skip
 
     whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))
