@@ -4,8 +4,6 @@ The workers run here and drive the boards through labgrid (kduel.machines.labgri
 """
 
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
@@ -13,15 +11,9 @@ from msgspec import Meta, field
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.core.supervised_process import run_text
 from kduel.fleets import Fleet, FleetKind, FleetSettings, Member
 from kduel.fleets.local import LocalFleet
-
-PROGRAM = "labgrid-client"
-OURS = "already acquired place"
-"""What labgrid-client prints for a place that its user has acquired, such as one of a controller that was killed."""
-ANSWER = 60.0
-"""Seconds in which labgrid-client must answer."""
+from kduel.machines.labgrid.client import OURS, PROGRAM, run_client
 
 
 class LabgridSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,12 +53,7 @@ class LabgridFleet(LocalFleet):
 def client(settings: LabgridSettings, *words: str, harmless: str = "\0") -> str:
     """Output of labgrid's own client. Raises HostError with its words, but for a harmless refusal."""
     where = ["-x", settings.coordinator] if settings.coordinator else []
-    try:
-        done = run_text([PROGRAM, *where, *words], timeout=ANSWER)
-    except subprocess.TimeoutExpired as error:
-        raise HostError(
-            f"{PROGRAM} does not answer within {ANSWER:.0f} s", "See whether the coordinator runs."
-        ) from error
+    done = run_client(*where, *words)
     said = done.stderr + done.stdout
     if done.returncode and harmless not in said:
         lines = [line for line in said.strip().splitlines() if line.strip()]
@@ -141,8 +128,6 @@ class Labgrid(FleetKind[LabgridSettings]):
         self, settings: LabgridSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
     ) -> Fleet:
         self.named_members(settings, machine)
-        if shutil.which(PROGRAM) is None:
-            raise HostError(f"{PROGRAM} is not in the path", "Install it: pip install labgrid.")
         names = choose(settings, places(client(settings, "-v", "places")), known)
         return LabgridFleet(settings, [Member(name=name, settings={"lab_place": name}) for name in names])
 

@@ -13,9 +13,11 @@ import pytest
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.fleets import check_members
 from kduel.fleets.labgrid import PLUGIN, client, places
 from kduel.machines.board import at_place
 from kduel.machines.boards import Board, Real
+from kduel.machines.labgrid.board import LabgridMachine
 
 BIN = Path(sys.executable).parent
 
@@ -96,6 +98,32 @@ def test_only_boards_are_driven_and_a_coordinator_that_is_away_is_named(coordina
         opened(coordinator, machine="qemu", tags="board=imx8")
     with pytest.raises(HostError, match="labgrid-client"):
         opened("127.0.0.1:1", tags="board=imx8")
+
+
+def lying(place: Path, patch: pytest.MonkeyPatch, script: str) -> None:
+    """A coordinator that says what a shell script prints."""
+    place.joinpath("labgrid-client").write_text(f"#!/bin/sh\n{script}\n")
+    place.joinpath("labgrid-client").chmod(0o755)
+    patch.setenv("PATH", str(place), prepend=":")
+
+
+@pytest.mark.parametrize("name", ["../../x", "-c", ".new", "b\x1b[2J", "a" * 5000, "b1\tx"])
+def test_a_place_whose_name_is_no_directory_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "said").write_text(f"Place '{name}':\n  tags: board=imx8\n  acquired: None\n")
+    lying(tmp_path, monkeypatch, f"cat {tmp_path}/said")
+    with pytest.raises(InputError, match="cannot be the name of a machine"):
+        check_members(opened("lab", tags="board=imx8").members, "fleet labgrid")
+
+
+def test_a_coordinator_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lying(tmp_path, monkeypatch, "exec sleep 100")
+    monkeypatch.setattr("kduel.machines.labgrid.client.ANSWER", 0.3)
+    with pytest.raises(HostError, match="does not answer"):
+        opened("lab", tags="board=imx8")
+    board = LabgridMachine.__new__(LabgridMachine)
+    board.real = Real(environment="env.yaml", files="files", commands=["boot"], place="b1")
+    with pytest.raises(HostError, match="does not answer"):
+        board._client("acquire")
 
 
 def test_a_board_of_a_lab_is_described_once_for_all_places():
