@@ -23,14 +23,6 @@ KERNEL = "debian:6.12-cloud"
 MOST_MEMORY = 400 << 20
 """Bytes of the runner's own, with all that it imports. Before its results went into a file it was 1 GB."""
 
-HIJACK = """\
-# The results port is held by the first process, which nobody can kill: its handle is taken over.
-hijack() {
-    handle=$(ls -l /proc/1/fd | sed -n 's/.* \\([0-9]*\\) -> .*vport.*/\\1/p' | head -n 1)
-    perl -MPOSIX -e '$f = syscall(438, syscall(434, 1, 0), $ARGV[0] + 0, 0); POSIX::dup2($f, 1) or die "$!";
-        exec "sh", "-c", $ARGV[1]' "$handle" "$1"
-}
-"""
 OFF = "echo o >/proc/sysrq-trigger; sleep 100"
 """Nobody has to wait for what is as it was before: one that stays on is among the attacks, too."""
 HEAD, ZEROS, TAIL = payloads.large_envelope()
@@ -108,7 +100,7 @@ def done(tmp_path_factory) -> tuple[subprocess.CompletedProcess[str], Path, int]
         f'[[contender]]\nkernel = "{KERNEL}"\nname = "{name}"\ncmdline = "attack={name}"\n' for name in ATTACKS
     )
     cases = "".join(f"{name}) {attack}\n;;\n" for name, attack in ATTACKS.items())
-    attack = f"{HIJACK}case $(sed 's/.*attack=//; s/ .*//' /proc/cmdline) in\n{cases}esac"
+    attack = f"{payloads.HIJACK}case $(sed 's/.*attack=//; s/ .*//' /proc/cmdline) in\n{cases}esac"
     steps = [*((victim, "") for victim in ("nested", "digits", "directory")), ("attack", attack)]
     (place / "study.toml").write_text(STUDY + contenders + "".join(STEP.format(*step) for step in steps))
     ended = subprocess.run(

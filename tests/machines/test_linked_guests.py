@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
+import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hostile_payloads as payloads
 import msgspec
 import pytest
 from processes import own_children
@@ -156,6 +159,45 @@ def test_a_peer_that_hangs_ends_its_trial(linked: tuple[Machine, Arm], tmp_path:
         outcome = boot(linked, into, [asks, ScriptStep(label="next", script="true", timeout=300)])
     assert outcome.void == "peer-hung", outcome.message
     assert not (into / "02-next/exit.json").exists()
+
+
+def evil_names() -> bytes:
+    """Results with names of KDuel's own files, and one that leads out of the trial."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in ("trial.json", "manifest.sha256", "../../escaped"):
+            tar.addfile(tarfile.TarInfo(name))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("attack", "said"),
+    [
+        ("hijack 'cat /dev/zero'; sleep 100", "flood"),
+        (
+            f"hijack '{payloads.shell(payloads.sealed(evil_names()))}'; echo o >/proc/sysrq-trigger; sleep 100",
+            "broken-envelope",
+        ),
+        (
+            r"printf 'Kernel panic - not syncing: \033[31mforged\n' >/dev/console; echo o >/proc/sysrq-trigger; sleep 100",
+            "panic",
+        ),
+    ],
+    ids=["flood", "names", "forged"],
+)
+def test_a_hostile_peer_costs_its_own_trial(
+    linked: tuple[Machine, Arm], tmp_path: Path, attack: str, said: str
+) -> None:
+    into = tmp_path / "trials" / "trial"
+    into.parent.mkdir()
+    script = f"set +e\npeer <<'KDUEL_ATTACK'\n{payloads.HIJACK}{attack}\nKDUEL_ATTACK\nsleep 5"
+    outcome = boot(linked, into, [ScriptStep(label="attack", script=script, timeout=300, peer=True)])
+    assert outcome.void.startswith("peer-") and said in outcome.message, (outcome.void, outcome.message)
+    assert "\x1b" not in outcome.message
+    assert [
+        path.name for path in tmp_path.rglob("*") if path.name in ("escaped", "trial.json", "manifest.sha256")
+    ] == []
+    assert sum(path.stat().st_blocks * 512 for path in into.rglob("*")) < 40 << 20
 
 
 def test_a_peer_that_does_not_answer_is_late(
