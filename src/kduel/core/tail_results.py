@@ -27,7 +27,8 @@ class BoundResult(Struct, kw_only=True):
     exceeding: int
     """Measurements that are known to exceed it."""
     hidden: int = 0
-    """Further ones that may: they lie beyond the histogram, as the limit does. `high` counts them, `low` does not."""
+    """Further ones that may: in a step of the histogram that has the limit, or beyond its end, as the limit is. `high` counts them,
+    `low` does not."""
     samples: int
     verdict: Literal["holds", "violated", "undecided"]
     level: float

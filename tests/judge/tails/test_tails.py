@@ -335,6 +335,18 @@ def test_a_bucket_exceeds_a_limit_only_from_its_lower_end_on() -> None:
     assert below.verdict != "violated"
     within = bound_result(boots(151.0), limit, 0.05)
     assert (within.exceeding, within.hidden) == (0, 12 * 990)
+    tail = TailResult(
+        benchmark="wakeup",
+        metric="latency",
+        unit="us",
+        contender="new",
+        boots=12,
+        samples=12_000,
+        largest=151.0,
+        level=0.05,
+    )
+    said = bound_sentence(tail, within)
+    assert "0 of 12,000 measurements exceed it, and 11,880 may: " in said and "beyond the histogram" not in said
     beyond = bound_result(boots(151.0), Bound(metric="latency", limit="147 us", share=1e-3), 0.05)
     assert beyond.verdict == "violated" and beyond.hidden == 0
 

@@ -41,7 +41,7 @@ def bound_sentence(tail: TailResult, bound: BoundResult) -> str:
         f"{bound.exceeding:,} of {bound.samples:,} measurements exceed it"
     )
     if bound.hidden:
-        said += f", and {bound.hidden:,} may: like the limit they lie beyond the histogram"
+        said += f", and {bound.hidden:,} may: the histogram does not tell on which side of the limit they lie"
     if bound.low is not None and bound.high is not None:
         said += f" (share {bound.low:.2g} to {bound.high:.2g})"
     if bound.reason:
