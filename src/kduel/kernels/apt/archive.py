@@ -228,7 +228,7 @@ class Archive:
             except HostError as error:
                 if known is None:
                     raise
-                age = (time.time() - known.made) / DAY
+                age = max(0.0, time.time() - known.made) / DAY
                 self.progress.warn(f"{error.message}; going on with the list of kernels of {age:.0f} days ago")
                 self._index = known
             return self._index
