@@ -29,7 +29,7 @@ MOST_ROWS = 12
 """Rows of a table of verdicts; the others are folded."""
 MOST_OPEN_ROWS = 8
 """Of a table in which nothing differs."""
-LONGEST_WHOLE = 24
+LONGEST_WHOLE = 29
 """Characters of a name that a line of a narrow window holds."""
 axes: ContextVar[Iterator[int]] = ContextVar("axes")
 """Numbers of the axes of the page that is made."""
