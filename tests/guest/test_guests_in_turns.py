@@ -179,6 +179,37 @@ def test_a_qemu_that_does_not_answer_is_killed_and_its_partner_ends(tmp_path, mo
     assert [name for name, _ in done[0].host] == ["01-a", "02-b"]
 
 
+def test_a_qemu_that_stands_for_a_while_is_waited_for(tmp_path, monkeypatch):
+    """Whoever stops and continues it; the host may also be that busy."""
+    turns = BlockTurns(2, LENGTHS, "1")
+    log, asking = tmp_path / "1/console.log", threading.Event()
+    ask = Seat._ask
+
+    def note(seat: Seat, command: str) -> float:
+        if seat is turns.seats[0]:
+            return ask(seat, command)
+        asking.set()
+        try:
+            return ask(seat, command)
+        finally:
+            asking.clear()
+
+    def stop_it() -> None:
+        wait_for(lambda: log.exists() and "01-a" in log.read_text(), "step")
+        (pid,) = guests(tmp_path / "1")
+        os.kill(pid, signal.SIGSTOP)
+        asking.wait(600)
+        os.kill(pid, signal.SIGCONT)
+
+    monkeypatch.setattr(Seat, "_ask", note)
+    stopper = threading.Thread(target=stop_it)
+    stopper.start()
+    done = block(tmp_path, *[ORDINARY.replace(work(LONG), work(5 * LONG))] * 2, turns=turns)
+    stopper.join()
+    assert [one.ended for one in done] == ["off", "off"]
+    assert [list(seat.steps) for seat in turns.seats] == [["01-a", "02-b"]] * 2
+
+
 def test_a_guest_that_does_not_start_ends_the_others(tmp_path):
     turns = BlockTurns(2, LENGTHS, "1")
 
