@@ -95,8 +95,7 @@ def clock_warning(path: Path) -> str:
 
 
 def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:
-    """The source of the line that marks init's beginning in all boots: the kernel's, unless one that came to its end
-    lacks them."""
+    """The source of init's first line in all boots: the kernel's, unless a complete boot lacks its lines."""
     whole = [lines for lines in consoles if "ready" in timeline(lines).moments]
     return "kernel" if all("init" in timeline(lines, "kernel").moments for lines in whole) else "greeting"
 

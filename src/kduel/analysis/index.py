@@ -156,8 +156,7 @@ def index_path(place: Path) -> Path:
 
 @contextmanager
 def open_index(path: Path, *, write: bool = False, shown: Path | None = None) -> Iterator[sqlite3.Connection]:
-    """The index, called `shown` in errors. Raises InputError where it is missing, none or of another version, HostError where
-    it cannot be written."""
+    """The index, called `shown`. Raises InputError for none or another version, HostError if not writable."""
     if not write and not path.exists():
         raise InputError(
             f"there is no index {path}",

@@ -11,8 +11,7 @@ COUNTED_BY = ", counted by QEMU "
 
 
 def machine_name(machine: object, environment: Mapping[str, Any]) -> str:
-    """`machine` is a table with kind, settings and facts, `exact` where it counts, and the milliseconds of `turns` where it took
-    some; `environment` is what a trial captured."""
+    """`machine`: kind, settings, facts; `exact` where it counts; `turns` in ms; `environment` as captured."""
     known = machine if isinstance(machine, Mapping) else {}
     settings = known.get("settings")
     place = settings.get("place") if isinstance(settings, Mapping) else None
@@ -28,8 +27,7 @@ def machine_name(machine: object, environment: Mapping[str, Any]) -> str:
 
 
 def separation_notes(runs: Iterable[tuple[str, str]]) -> list[str]:
-    """A sentence for each exact machine whose runs are several series, as several versions of QEMU counted; of pairs of a
-    machine's name and a run."""
+    """A sentence for each exact machine whose runs are several series; of pairs of machine and run."""
     found: dict[str, dict[str, set[str]]] = {}
     for machine, run in runs:
         name, _, version = machine.rpartition(COUNTED_BY)

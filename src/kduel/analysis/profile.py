@@ -21,8 +21,7 @@ from kduel.judge.verdict.classify import benjamini_hochberg
 from kduel.judge.verdict.spending import Floats, critical_t
 
 FEWEST = 5.0
-"""Samples per trial, on average over both contenders: rarer functions are pooled, and not tested one by one. The
-choice does not depend on the difference between the contenders."""
+"""Mean samples per trial of both contenders; rarer functions are pooled, whatever the difference."""
 PROFILE_SCHEMA = 1
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 NO_WORK = frozenset(

@@ -55,8 +55,7 @@ def check_values(values: dict[str, float], metrics: Iterable[Metric]) -> dict[st
 
 
 def _guard_parser(parse: Parse) -> Parse:
-    """`parse` with its values checked, and with a fault of its own as a ParseError: output is not to be trusted, and
-    must not end a run whose other steps are sound."""
+    """`parse` with its values checked, and with a fault of its own as a ParseError: other steps must go on."""
 
     @functools.wraps(parse)
     def parse_safely(self: Benchmark[Any], raw: Raw, parameters: Any) -> dict[str, float]:
@@ -128,8 +127,7 @@ class Benchmark(ABC, Generic[P]):
     draws: ClassVar[bool] = False
     """True if its script draws from $KDUEL_SEED, which is the same for all arms of a block."""
     trial_files: ClassVar[tuple[str, ...]] = ()
-    """Files of the trial itself that `parse` reads too, such as console.log; they are in `Raw.files` where they are
-    there, and hide what the step left under the same name."""
+    """Files of the trial that `parse` reads, too, such as console.log; in `Raw.files` they hide the step's own."""
     duration: ClassVar[float] = 5.0
     """Seconds that its script takes, about, where no parameter `time` says it."""
     besides: ClassVar[float] = 0.0

@@ -155,8 +155,7 @@ def split_paths(lines: Sequence[str]) -> Iterator[list[Event]]:
 
 
 def cause_of(path: Sequence[Event]) -> str | None:
-    """The largest part of a late wake-up, from the expiry of the timer to the task; None where the trace does not hold the
-    way."""
+    """The largest part of a late wake-up, from the timer's expiry to the task; None where the trace lacks the way."""
     start, end = path[0], path[-1]
     mine = start.pid
     woken = next((e for e in path if e.name == "sched_waking" and e.number("pid") == mine), None)

@@ -97,8 +97,7 @@ class Memory(Benchmark[MemoryParameters]):
 
 
 def allocatable(raw: Raw, most: int) -> int:
-    """KiB that kmem surely had. Raises ParseError where it ended otherwise than it should, or where the kernel's own
-    account of it differs."""
+    """KiB that kmem surely had. Raises ParseError where it ended unexpectedly, or the kernel's account differs."""
     taken = read_json(raw.stdout, KmemOutput, "kmem's line")
     if taken.kib != taken.pages * (taken.page // 1024):
         raise ParseError(f"kmem contradicts itself: {taken.pages} pages are not {taken.kib} KiB")

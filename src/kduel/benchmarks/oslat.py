@@ -99,8 +99,7 @@ def total(threads: list[Thread]) -> Counter[int]:
 
 
 def read_threads(raw: Raw, parameters: OslatParameters) -> list[Thread]:
-    """The threads of the report. Raises ParseError where their figures do not fit each other, the table that oslat prints, or the
-    parameters."""
+    """The threads of the report. Raises ParseError where figures do not fit each other, table or parameters."""
     report = read_json_file(raw, REPORT, OslatReport)
     if report.return_code != 0:
         raise ParseError(f"{REPORT}: the return code is {report.return_code}")

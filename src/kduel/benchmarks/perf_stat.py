@@ -81,10 +81,7 @@ def read_count(text: str, event: str) -> int:
 
 
 def read_task_clock(text: str) -> float:
-    """CPU time of the window in milliseconds.
-
-    Raises ParseError where its unit is none that is known, or it is not the time that the event itself ran.
-    """
+    """CPU time of the window in ms. Raises ParseError for an unknown unit, or a time that the event did not run."""
     value, unit, ran = read_row(text, "task-clock")
     if unit not in NANOSECONDS:
         raise ParseError(f"task-clock is in {unit[:20]!r}, a unit that is not known")

@@ -118,8 +118,7 @@ class Redis(Benchmark[RedisParameters]):
 
 
 def read_latencies(text: str, parameters: RedisParameters) -> dict[float, int]:
-    """By milliseconds in rising order: how many requests took no longer. Raises ParseError where the tables contradict each other, or
-    are of other requests than those asked for."""
+    """By milliseconds in rising order: how many requests took no longer. Raises ParseError for contradictions."""
     expect(r"(?:.*\r)?====== (\S+) ======", text, "the test", parameters.test.upper())
     expect(r" *([0-9]+) requests completed in \S+ seconds", text, "the number of requests", parameters.requests)
     rows = [found.groups() for line in split_lines(text, "stdout") if (found := ROW.fullmatch(line))]

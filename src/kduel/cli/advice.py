@@ -34,8 +34,7 @@ def advise_in_words(command: F) -> F:
 
 
 def as_words(remedy: str) -> str:
-    """A remedy with `--benchmark NAME:label=LABEL` in place of `label = "..."`; one that only a study file can follow says how
-    to get one."""
+    """A remedy with `--benchmark NAME:label=LABEL` in place of `label = "..."`; or how to get a study file."""
     if IN_FILES.search(remedy):
         return f"{remedy} That takes a study file: `kduel init` writes one."
     return (

@@ -131,8 +131,7 @@ def choose_rule(options: SimulationOptions) -> Rule:
 
 
 def read_rule(path: Path) -> Rule:
-    """The rule that a run was planned by. Imported values are judged once and unpaired; of them only the noise is used, for
-    the rule of a run to come."""
+    """The rule that a run was planned by; for imported values the rule of a run to come, by their noise."""
     from kduel.judge.evaluate import rule_of
     from kduel.judge.imported import rule_of as imported_rule
     from kduel.judge.verdict.rule import Rule

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def describe(request: RunRequest) -> str:
-    """Place of the run, contenders, steps with the seconds that they measure on a real CPU, and the time of all trials.
-
-    Raises what the run raises before it fetches anything.
-    """
+    """The run's place, contenders, steps and duration. Raises what the run raises before it fetches anything."""
     study = request.study
     path, lock = find_place(request)
     fleet, unknown = check_parts(request, lock)

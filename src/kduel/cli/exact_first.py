@@ -60,8 +60,7 @@ def can_be_emulated(study: Study) -> bool:
 def prepare_in_background(
     study: Study, chosen: ResolvedStudy, terminal: Terminal, **means: Unpack[Means]
 ) -> BackgroundTask:
-    """Make the guest's root while kernels are fetched and operations are counted; do nothing for a study whose contenders
-    differ in more than kernel and command line."""
+    """Make the guest's root meanwhile; nothing for a study that differs in more than kernel and command line."""
     from kduel.core.background_task import BackgroundTask
     from kduel.run.prepare import prepare_early
 

@@ -44,8 +44,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """The suite's name or the study file's path, as given."""
     seed: int | None
-    """Without one the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so that a
-    repetition of the command gives the same numbers."""
+    """Without one the run's own, or one that is drawn; on an exact machine always the same, for equal counts."""
     offline: bool
     futility: Choice | None
     fail_on: str | None
@@ -95,8 +94,7 @@ def carry_out(request: RunRequest) -> None:
 
 
 def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
-    """The run's directory, and the lock of the run that goes on there. What cannot be is refused here, before anything is
-    fetched. Raises InputError, HeldError, HostError."""
+    """The run's directory, and the lock of the run that goes on there. Raises InputError, HeldError, HostError."""
     from kduel.store.identity import check_same_study
     from kduel.store.integrity import check_none_removed
     from kduel.store.run_lock import refuse_second

@@ -56,8 +56,7 @@ def was_reported(error: BaseException) -> bool:
 
 
 def is_interruption(error: BaseException) -> bool:
-    """True if an error comes from an interruption. One that falls into the making of a class, as an import does by the
-    hundred, becomes a RuntimeError (Python before 3.12)."""
+    """True if an error comes from an interruption: in a class statement a RuntimeError before Python 3.12."""
     while not isinstance(error, KeyboardInterrupt):
         if error.__cause__ is None:
             return False

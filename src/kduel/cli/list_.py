@@ -78,8 +78,7 @@ def list_kind(what: str) -> list[dict[str, Any]]:
 
 
 def list_benchmarks() -> list[dict[str, Any]]:
-    """Every benchmark, with the choices of its parameters, and its metrics for the parameters that it has by default; where
-    one must be chosen, those of every choice."""
+    """Every benchmark with choices of parameters, and its metrics for the defaults or for each required choice."""
     import msgspec
 
     from kduel.core.plugins import plugins
@@ -111,8 +110,7 @@ def literal_choices(struct: Any) -> dict[str, list[Any]]:
 
 
 def parameter_sets(chosen: Benchmark[Any], allowed: dict[str, list[Any]]) -> list[Any]:
-    """The parameters of a benchmark: its defaults; where one of them must be given, every choice; none where that one is
-    not a choice."""
+    """The parameters of a benchmark: defaults, or every choice of one that must be given; none without a choice."""
 
     try:
         return [chosen.read_parameters({})]

@@ -26,8 +26,7 @@ METRICS_AT_MOST = 7
 def show_trials(
     terminal: Terminal, study: Study, where: str, parallel: int | None = None
 ) -> Iterator[tuple[Watcher, BootStarted]]:
-    """Show the run: as a table that is redrawn where the terminal can, else as a line for each trial. `parallel`: how many
-    boots may run here at once; None where they run elsewhere."""
+    """Show the run as a table, or a line a trial. `parallel`: boots at once here; None where they run elsewhere."""
     from kduel.cli.live import LiveRun, crowd, read_host
 
     if terminal.can_draw:

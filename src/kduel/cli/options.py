@@ -40,8 +40,7 @@ class Word(WordType):
 
 
 class NamedPath(click.Path):
-    """A path whose name can be shown, as messages and reports name it. An empty word, as of an unset variable, is not the
-    current directory."""
+    """A path whose name can be shown. An empty word, as of an unset variable, is not the current directory."""
 
     def __init__(self, **bounds: Any) -> None:
         super().__init__(path_type=Path, **bounds)
@@ -104,8 +103,7 @@ class TurnsOption(WordType):
 
 
 def option(names: str, about: str, kind: Any = None, metavar: str | None = None, **settings: Any) -> Callable[[F], F]:
-    """An option: its names, such as `--format -f form`, its help, its type or choices. A default that is not empty is shown;
-    `settings` are click's."""
+    """An option: names as in `--format -f form`, help, type or choices; a default is shown; `settings`: click's."""
     settings.setdefault("show_default", bool(settings.get("default")))
     chosen = click.Choice(kind) if isinstance(kind, list | tuple) else kind
     return click.option(*names.split(), help=about, type=chosen, metavar=metavar, **settings)
@@ -241,8 +239,7 @@ def plugin_option(
 
 
 def command_listing(kind: str, heading: str, *, forms: bool = False) -> type[click.Command]:
-    """A class of commands whose help ends with the plug-ins of a kind, a line each by its own summary. `forms`: a summary
-    begins with the form that the user writes and a colon."""
+    """A class of commands whose help ends with the plug-ins of a kind. `forms`: each summary begins with a form."""
 
     class Listing(click.Command):
         def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -17,8 +17,7 @@ STDOUT = Path("-")
 
 
 def emit(text: str, output: Path | None = None) -> None:
-    """Print `text`, without control characters where that is a terminal, or write it to `output`. Raises HostError where
-    that cannot be written."""
+    """Print `text`, on a terminal without control characters, or write it to `output`. Raises HostError."""
     if output is None or output == STDOUT:
         # A terminal would obey control characters in names that others chose; a file or a pipe gets them as they are.
         click.echo(printable(text) if is_on_terminal(output) else text, nl=False)

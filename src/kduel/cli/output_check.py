@@ -139,8 +139,7 @@ def words_of_study(path: Path) -> Iterator[str]:
 
 
 def words_in(value: Any, key: str = "") -> Iterator[str]:
-    """Words of a part of a study about kernels, their modules, the machine's files and those of benchmarks, as on a
-    command line. `key` is what it is the value of."""
+    """Words of a part of a study about kernels, modules and files, as on a command line; it is the value of `key`."""
     if isinstance(value, dict):
         if key == "files":
             yield from value

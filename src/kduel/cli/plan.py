@@ -156,10 +156,7 @@ def adjust_rule(own: Rule, measured: int) -> Rule:
 
 
 def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
-    """The requested metrics, else the primary ones, else all; as primary ones, which alpha is split over.
-
-    Raises InputError where one is not there.
-    """
+    """The requested metrics, else the primary ones, else all; as primary ones. Raises InputError."""
     import msgspec
 
     known = [table.key for table in samples]

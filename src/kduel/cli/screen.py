@@ -18,8 +18,7 @@ from rich.text import Text
 ERASE_BELOW = "\r\x1b[J"
 """To the first column, and erase from there to the end of the screen (ECMA-48: CR, ED 0)."""
 WRAP_OFF, WRAP_ON = "\x1b[?7l", "\x1b[?7h"
-"""DECAWM: whether a line that is too long continues in the next row. Off while a frame is drawn: the terminal may have become
-narrower since its size was read."""
+"""DECAWM: off while a frame is drawn, as the terminal may have become narrower since its size was read."""
 
 Frame = Callable[[int, int], list[list[tuple[str, str]]]]
 """From columns and rows to a screen's lines: pieces of text, each with rich's name of its style."""

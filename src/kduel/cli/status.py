@@ -37,8 +37,7 @@ class MachineStatus(Struct, kw_only=True):
 
     name: str
     state: str
-    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has reported. stopped: nobody is at
-    work in the run."""
+    """working, waiting, ahead, idle, done, lost, quarantined, stopped; empty where no controller has reported."""
     doing: list[int]
     """The blocks that it was last given and has not finished."""
     blocks: int
@@ -225,8 +224,7 @@ def running_boots(run: RunDir, plan: list[PlannedTrial]) -> list[BootStatus]:
 
 
 def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float | None:
-    """Seconds that the slowest machine in service still needs, for blocks of `size` trials of which `parallel` run at once;
-    None before each machine has a trial."""
+    """Seconds for the slowest machine in service, `parallel` trials at once; None before each machine has a trial."""
     serving = [one for one in machines if one.state not in ("lost", "quarantined")]
     if not serving or any(not one.seconds and one.blocks < one.planned for one in serving):
         return None

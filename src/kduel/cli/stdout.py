@@ -60,8 +60,7 @@ def replace_stdout() -> None:
 
 
 def occupy_descriptor() -> None:
-    """Keep the descriptor of a closed standard output from being given to a file. It cannot be written to, by children
-    neither."""
+    """Keep a closed standard output's descriptor from being given to a file; it cannot be written to."""
     unwritable = os.open(os.devnull, os.O_RDONLY)
     if unwritable == DESCRIPTOR:
         os.set_inheritable(unwritable, True)

@@ -27,8 +27,7 @@ REDRAWS_PER_SECOND = 2
 
 
 def say(text: str, command: str = "") -> None:
-    """A message on stderr; on a terminal broken between words. A command behind it is to be pasted, so it is not broken:
-    where there is no room it has a line of its own."""
+    """A message on stderr, on a terminal broken between words, but not in a command behind it, which is pasted."""
     if not sys.stderr.isatty():
         click.echo(f"{text} {command}".rstrip(), err=True)
     elif command and len(f"{text} {command}") > shutil.get_terminal_size().columns:
@@ -38,8 +37,7 @@ def say(text: str, command: str = "") -> None:
 
 
 def wrap_words(text: str) -> str:
-    """Lines that are longer than the terminal's, and in a pipe than PLAIN_WIDTH, broken between words, so that a path
-    stays whole, as does a command in backticks."""
+    """Lines broken between words at the terminal's width, in a pipe at PLAIN_WIDTH; paths and commands stay whole."""
     width = shutil.get_terminal_size((PLAIN_WIDTH, 0)).columns
     out = []
     for line in text.split("\n"):

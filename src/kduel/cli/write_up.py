@@ -28,8 +28,7 @@ LINES_BESIDES = 3
 
 
 def write_up(path: Path, fail_on: str | None, *, keep: bool = True, notify: str = "") -> None:
-    """Write the report to the terminal and, to `keep` it, as a page, with results.json; then start the command `notify`.
-    Ends the process where `--fail-on` applies."""
+    """Write the report to the terminal and, to `keep` it, as a page; start `notify`. May end by `--fail-on`."""
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
 
@@ -101,6 +100,5 @@ def keep_report(path: Path, results: Results) -> None:
 
 
 def start_kduel(*words: str) -> int:
-    """The exit status of `kduel WORDS...` in a process of its own: drawing takes more memory than all else, and never gives it
-    back."""
+    """The exit status of `kduel WORDS...` in its own process: drawing takes memory and never gives it back."""
     return subprocess.run([sys.executable, "-P", "-m", "kduel", *words], check=False).returncode

@@ -67,8 +67,7 @@ class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleContents:
-    """Content of a bundle of these entries (kind, key). Kinds that can be made without network are left out. Raises
-    HostError where the cache cannot be read."""
+    """Content of a bundle of these entries; what needs no network is left out. Raises HostError."""
     found = []
     with as_cache_error(cache.root):
         for kind, key in sorted(set(entries)):

@@ -4,8 +4,7 @@ from enum import IntEnum
 
 
 class Evidence(IntEnum):
-    """From the evidence in which chance has no part to that in which it has most: whoever asks about chance says from which
-    kind on."""
+    """From the evidence in which chance has no part to that in which it has most, for comparisons."""
 
     COUNTED = 0
     """Counted by an exact machine, or a size that is the same in every trial: one value is enough."""

@@ -46,8 +46,7 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     least: float | None = 0.0
     most: float | None = None
     derived: str = ""
-    """How the parser calculates the value from several figures of the output, in words; empty where the program prints
-    the value itself, perhaps in another unit."""
+    """How the parser calculates the value, in words; empty where the program prints it, perhaps in another unit."""
     aspect: Aspect = ""
     """What it measures. Summaries, trade-offs, advice and lint go by this, never by the metric's name."""
     words: str = ""
@@ -160,9 +159,7 @@ class Bound(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The wait between boot and the first benchmark.
-
-    "fixed" waits `seconds`; "idle" waits until the guest is idle, at most `seconds`."""
+    """The wait between boot and the first benchmark: "fixed" `seconds`, or until "idle", at most `seconds`."""
 
     mode: Literal["idle", "fixed"] = "idle"
     seconds: float = 10.0

@@ -53,8 +53,7 @@ def change(value: float, unit: str) -> str:
 
 
 def places_of(value: float) -> int:
-    """Decimal places of a value without a spread: none of a whole number, one at least of a half (a median, which would
-    be rounded to even), else five significant digits."""
+    """Decimal places of a value without a spread: 0 of a whole number, 1 of a half, else five significant digits."""
     return 0 if value == int(value) else max(decimals(abs(value), 5), int(2 * value == int(2 * value)))
 
 
@@ -170,8 +169,7 @@ def pct_of_means(metric: MetricResult) -> float | None:
 
 
 def effect(metric: MetricResult) -> str:
-    """`+4.2 %`, `−0.3 ms`, or for exact counts `+1,234 (+0.52 %)`; of a single trial the difference of its values; a dash where
-    there is none."""
+    """`+4.2 %`, `−0.3 ms`, exactly `+1,234 (+0.52 %)`; of a single trial the difference; a dash for none."""
     value, low, high, unit = effect_numbers(metric)
     if value is None and metric.n == 1 and (share := pct_of_means(metric)) is not None:
         return percent(share)
@@ -214,8 +212,7 @@ def exact_effect(metric: MetricResult) -> str:
 
 
 def exact_places(metric: MetricResult) -> int:
-    """The most decimal places of an exact metric's two values and of its change; of instructions none, unless their change
-    were another one by that."""
+    """The most decimal places of an exact metric's values and change; of instructions none, if that is exact."""
     if metric.baseline_mean is None or metric.mean is None or metric.effect is None:
         return max(places_of(value or 0.0) for value in (metric.baseline_mean, metric.mean, metric.effect))
     whole = metric.unit == COUNTED
@@ -225,8 +222,7 @@ def exact_places(metric: MetricResult) -> int:
 
 
 def places_of_three(before: float, after: float, change: float, *, whole: bool = False) -> int:
-    """The fewest decimal places, from those of the two values on, with which both subtract to the change, each rounded for
-    itself; `whole`: from none on."""
+    """The fewest decimal places with which both rounded values subtract to the change; `whole`: from none on."""
     fewest = 0 if whole else max(places_of(before), places_of(after))
 
     def fits(places: int) -> bool:
@@ -244,8 +240,7 @@ def percent(value: float) -> str:
 
 
 def share_text(value: float) -> str:
-    """A share in per cent, `26 %`, `0.3 %`: below 1 % one digit, so that what is possible is not shown as 0, and
-    `less than 0.01 %` where that would be a row of zeros."""
+    """A share in per cent, `26 %`, `0.3 %`, `less than 0.01 %`: what is possible is not shown as 0."""
     if 0 < value < 0.01:
         return "less than 0.01 %"
     return f"{value:.{decimals(value, 1)}f} %"
@@ -297,8 +292,7 @@ def range_text(metric: MetricResult) -> str:
 
 
 def estimate_texts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
-    """An effect, `+4.2 %`, and its interval, `+3.1 to +5.3 %`, to the second digit of half its width; a dash where there is
-    none."""
+    """An effect and its interval, `+3.1 to +5.3 %`, to the second digit of half its width; a dash for none."""
     width = (high - low) / 2 if low is not None and high is not None else 0.0
     places = min(6, decimals(width or abs(value), 2))
     interval = MISSING if low is None or high is None else f"{' to '.join(bounds_text(low, high, places))} {unit}"

@@ -1,5 +1,4 @@
-"""Finding the plug-ins (every module of a built-in package, and what other distributions offer by entry point), and
-reading their settings."""
+"""Finding plug-ins (modules of a built-in package, entry points of others), and reading their settings."""
 
 import importlib
 import pkgutil
@@ -30,15 +29,13 @@ def named_plugin(kind: str, what: str, name: str) -> Any:
 
 
 def argument_of(cls: type, generic: type) -> Any:
-    """The `S` of a class that is declared as `class cls(generic[S])`, or with a subclass of `generic` that leaves it open; None where
-    it is declared otherwise."""
+    """The `S` of a class declared as `class cls(generic[S])`, or with an open subclass; None for any other."""
     bases = [base for base in vars(cls).get("__orig_bases__", ()) if issubclass(get_origin(base) or object, generic)]
     return next((found for base in bases if not isinstance(found := get_args(base)[0], TypeVar)), None)
 
 
 def convert_table(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
-    """A table of a study as a struct. `what` has the table, and `keys` is the word for them in the message. Raises
-    InputError naming the key."""
+    """A table of a study as a struct; `what` has it, `keys` is the word for its keys. Raises InputError."""
     try:
         return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:

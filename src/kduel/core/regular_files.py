@@ -23,8 +23,7 @@ KINDS = {
 
 
 def open_regular(path: Path | bytes) -> BufferedReader:
-    """A regular file, opened for reading. Raises OSError, also for a link, for whatever is no regular file, and for more than
-    MOST_BYTES."""
+    """A regular file, opened for reading. Raises OSError, also for a link and for more than MOST_BYTES."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -22,8 +22,7 @@ REASON = f"a finite number from {SMALLEST:g} to {LARGEST:g} in size, or 0"
 
 
 def within_reason(value: float) -> bool:
-    """True if squares of the value, and its ratio to any other such value, can be computed: it is 0, or from SMALLEST
-    to LARGEST in size. NaN is not."""
+    """True if squares and ratios of such values can be computed: 0, or SMALLEST to LARGEST in size, not NaN."""
     return value == 0 or SMALLEST <= abs(value) <= LARGEST
 
 
@@ -112,16 +111,14 @@ class Samples(Struct, kw_only=True):
     """What produced the values; None where that does not matter, as in a simulation."""
     primary: bool = False
     paired: bool = True
-    """Whether the values of one block belong together. Not so for imported results: there block i only holds each
-    contender's trial number i, and nothing may be compared by it."""
+    """Whether the values of one block belong together; not so for imported results, whose blocks are numbers."""
     counted: bool = False
     """Whether an exact machine counted the values: a repetition gives the same, and one pair is enough."""
     blocks: list[int]
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
     machines: list[str] = field(default_factory=list)
-    """Parallel to `blocks`: the machine, or the part of a merged run, that carried the block out; empty where there is
-    one."""
+    """Parallel to `blocks`: the machine, or the part of a merged run, of each block; empty where there is one."""
     parts: list[str] = field(default_factory=list)
     """Parallel to `blocks`: the part of a merged run; empty where it is not merged."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
@@ -165,8 +162,7 @@ class Samples(Struct, kw_only=True):
 
     @property
     def evidence(self) -> Evidence:
-        """The part of chance in the values: none in what an exact machine counted, nor in what the benchmark declares to be always
-        the same, unless a repetition contradicts it."""
+        """The part of chance in the values; what should always be the same does so until a repetition differs."""
         if self.counted:
             return Evidence.COUNTED
         if not self.metric.exact:

@@ -88,8 +88,7 @@ class TarMember(Struct, frozen=True):
 
 
 def read_members(stream: Readable, bounds: TarBounds) -> Iterator[tuple[TarMember, Part]]:
-    """Files and directories of a tar, in its order, each with its content, which can be read until the next is asked
-    for. Raises RefusedArchive."""
+    """Files and directories of a tar, in its order, each readable until the next. Raises RefusedArchive."""
     at = found = 0
     name, before = b"", b""
     while head := stream.read(BLOCK):

@@ -30,8 +30,7 @@ def memory_file() -> BinaryIO:
 
 
 def ordinary_mode(mode: int) -> int:
-    """A mode less what this process's umask takes away: temporary files are made with 0600, whatever it is. It is read, as
-    asking for it by setting it would hold for all threads."""
+    """A mode less the umask, which temporary files ignore; it is read, as setting it affects all threads."""
     status = Path("/proc/self/status").read_text("ascii", errors="replace")
     umask = next((line.split()[1] for line in status.splitlines() if line.startswith("Umask:")), "0022")
     return mode & ~int(umask, 8)

@@ -112,8 +112,7 @@ def fold(text: str, width: int = PLAIN_WIDTH) -> list[str]:
 
 
 def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """Lines of columns, as wide as their widest cell and two spaces apart; cells are set to the right but for those at the
-    places `left`."""
+    """Lines of columns, each as wide as its widest cell, two spaces apart; those at `left` are set to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

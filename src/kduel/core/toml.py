@@ -23,8 +23,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def read_text(path: Path, what: str, remedy: str) -> str:
-    """A file that `what` names, as UTF-8 text. Raises InputError for one that cannot be read, is no regular file (a
-    FIFO would be waited for), or is larger than MOST_BYTES."""
+    """A file that `what` names, as UTF-8. Raises InputError where it is unreadable, not regular or too large."""
     try:
         if not path.is_file() and path.exists():
             raise InputError(f"cannot read {what} {path}: it is no regular file", remedy)
@@ -62,8 +61,7 @@ def parse_toml(text: str, origin: str, remedy: str) -> dict[str, Any]:
 
 
 def check_values(table: dict[str, Any], origin: str) -> None:
-    """Raises InputError, naming the key, for values that nothing here can mean: a number that is infinite or none, a text
-    with control characters."""
+    """Raises InputError, naming the key, for an infinite number, NaN, or a text with control characters."""
     for where, value in _values(table):
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{origin}: {where} is {value}, which is no number", "Give a finite number.")

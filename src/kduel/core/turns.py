@@ -1,6 +1,4 @@
-"""Record of turns: how the guests of a block, all alive at once, shared the host's time.
-
-Each trial of such a block has one, in the file TURNS_FILE of its directory."""
+"""Record of turns: how a block's guests, alive at once, shared the host's time; TURNS_FILE of each trial."""
 
 import random
 from collections.abc import Iterator

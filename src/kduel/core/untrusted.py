@@ -87,8 +87,7 @@ def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
 
 
 def read_whole(path: Path) -> bytes:
-    """A file of a run's own, whole. Raises OSError, also for what is no plain file: a FIFO would be waited for, and a
-    device may have no end."""
+    """A run's own file, whole. Raises OSError, also for what is no plain file, which may have no end."""
     with host_faults(path), open_regular(path) as stream:
         return stream.read()
 

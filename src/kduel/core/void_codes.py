@@ -56,8 +56,7 @@ def find_unmeasurable(trials: Iterable[EndedTrial], planned: int) -> set[str]:
 
 
 def may_be_contenders(void: Void | None) -> bool:
-    """True if a trial is void by what may be its contender's own fault. Only then does it count against the contender;
-    a code that is not known here may be."""
+    """True if a trial is void by what may be its contender's own fault, as may an unknown code."""
     return void is not None and WHOSE.get(void.code, "contender") == "contender"
 
 

@@ -56,8 +56,7 @@ class ConditionCounts(Struct, frozen=True, kw_only=True):
     baseline: float
     contender: float
     shifts: list[Shift] = field(default_factory=list)
-    """Functions by their share of the difference between the kernels against the plain condition, the largest first; the plain one
-    has none."""
+    """Functions by their share of the difference against the plain condition, the largest first."""
 
     @property
     def difference(self) -> float:
@@ -85,8 +84,7 @@ class Explanation(Struct, kw_only=True):
     """Releases of the kernels, as printed by `uname -r`."""
     qemu: str = ""
     boot: bool = False
-    """True if the one operation is the boot, from the kernel's entry to the first instruction of init; `clock` is then what
-    a run counts of it, without functions."""
+    """True if the operation is the boot, up to init's first instruction; `clock` is its count without functions."""
     conditions: list[ConditionCounts] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
     moved: list[MovedCall] = field(default_factory=list)
@@ -160,8 +158,7 @@ SHIFTS = 20
 def compare_conditions(
     names: Sequence[str], ones: Sequence[Profile], others: Sequence[Profile], hops: int = 1
 ) -> list[ConditionCounts]:
-    """Both kernels under each condition, and what each changes against the first; profiles in the order of `names`.
-    `hops` operations are one call."""
+    """Both kernels under each condition, with changes against the first; `hops` operations are one call."""
     if len(names) < 2:
         return []
     before, after = ([_each_function(profile, hops) for profile in arm] for arm in (ones, others))

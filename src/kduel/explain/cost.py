@@ -119,8 +119,7 @@ def compare_costs(one: Mapping[tuple[str, str], int], other: Mapping[tuple[str, 
 
 
 def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int = PLAIN_WIDTH) -> str:
-    """The totals of all classes, then the functions that differ in each; `limit` of each, 0 for all. Lines have at most
-    `width` columns where the figures leave room."""
+    """All classes' totals, then functions that differ, `limit` of each (0: all), in `width` columns if possible."""
     lines: list[Line] = [
         f"{found.benchmark}: counts per operation, {found.contender} against {found.baseline}",
         f"(exact, over {plural(found.operations, 'operation')}; counts, not time: no processor's caches or speed are in them)",

@@ -53,8 +53,7 @@ _BULK = re.compile(
     r"clear_user(?:_original|_rep_good|_erms)?|copy_user(?:_generic\w*|_enhanced_fast_string|_nocache|_short_string)?|"
     r"rep_(?:movs|stos)_alternative|memcpy_flushcache|copy_mc\w*)$"
 )
-"""Functions that do nothing but move bytes: how long their path is depends on the loop that the processor's features
-select, and not on what the kernel does."""
+"""Functions that only move bytes: their path length depends on the processor's features alone."""
 _THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
 _NEW_TASK = {"ret_from_fork", "ret_from_fork_asm"}
 """Functions where a task begins. What is outside of it in a chain is whoever gave it the CPU for the first time."""
@@ -203,8 +202,7 @@ class CodePlace(Struct, frozen=True, eq=False):
     context: str
 
     def stack(self, function: str) -> Stack:
-        """The chain to work in `function`, after the context that it belongs to: an interrupt's and all below it, or that of
-        the task that runs."""
+        """The chain to work in `function`, after its context: an interrupt with all below it, or the task."""
         if function == USER_FUNCTION:
             return (USER, function)
         named = self.chain if self.entered == function else (*self.chain, function)
@@ -300,8 +298,7 @@ def _sum_by_place(rows: Ints, naming: Naming) -> dict[tuple[CodePlace, str], tup
 def profile(
     dump: Dump, symbols: Symbols, region: int, *, visits: Collection[int] = (), boot: bool = False
 ) -> Profile:
-    """One region with names, or some `visits` of it; in a `boot` the kernel's threads do its work, and are not beside
-    it. Raises NotMeasuredError where the guest never entered it."""
+    """One region with names, or some `visits`, or a `boot`. Raises NotMeasuredError where it was never entered."""
     chosen = frozenset(visits or dump.visits(region))
     operations = sum(dump.begins[visit] for visit in chosen)
     if not operations:

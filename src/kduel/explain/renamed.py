@@ -59,8 +59,7 @@ class Calls(Struct):
 
 
 def find_renamed(one: Profile, other: Profile) -> dict[str, str]:
-    """The baseline's name to the contender's, of functions that were executed and that only one kernel has; none where two
-    would do."""
+    """The baseline's to the contender's name of executed functions that one kernel has; none if ambiguous."""
     before, after = Calls.from_stacks(one.stacks), Calls.from_stacks(other.stacks)
     here, there = one.known | before.callers.keys(), other.known | after.callers.keys()
     gone = {name for name in before.callers if name not in there and not name.startswith("(")}

@@ -37,8 +37,7 @@ def per_operation(count: int, operations: int, sign: bool = False) -> str:
 
 
 def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> str:
-    """The table of functions, then who else was at work; `limit` rows of each, 0 for all. Lines have at most `width`
-    columns where the figures leave room."""
+    """The table of functions, then other work; `limit` rows of each (0: all), in `width` columns if possible."""
     one, other = found.total()
     lines: list[Line] = [
         f"{found.benchmark}: {count_unit(found)}, {found.contender} against {found.baseline}",
@@ -118,8 +117,7 @@ def changed_kind(what: str, counts: dict[str, float], least: float) -> list[str]
 
 
 def condition_lines(found: Explanation) -> list[Line]:
-    """Each condition, and the functions in which the one that changes the difference most does so; none where all
-    conditions agree within NOTABLE of the difference."""
+    """Conditions, each with the function that changes most; none where all agree within NOTABLE of the difference."""
     if not found.conditions:
         return []
     plain = found.conditions[0]

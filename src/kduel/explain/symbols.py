@@ -36,8 +36,7 @@ class Symbols:
 
     @classmethod
     def from_kallsyms(cls, text: str) -> Symbols:
-        """Read /proc/kallsyms as root sees it, a System.map, or the output of nm. Raises InputError where it names no
-        functions, or hides their addresses."""
+        """/proc/kallsyms of root, System.map or nm. Raises InputError where it has no functions or addresses."""
         found = []
         for line in text.splitlines():
             if match := _LINE.match(line):
@@ -67,8 +66,7 @@ class Symbols:
         return found
 
     def function(self, address: int) -> str:
-        """The function that holds an address. A module's last one holds what lies behind it only where it was entered, if that
-        is known: the kernel puts BPF programs there."""
+        """The function at an address; a module's last one only up to where it was entered, if known (BPF follows)."""
         at = bisect_right(self.addresses, address)
         if not at:
             return UNKNOWN

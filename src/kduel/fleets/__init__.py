@@ -111,8 +111,7 @@ class FleetKind(ABC, Generic[S]):
             cls.Settings = found
 
     def named_members(self, settings: S, machine: str) -> Sequence[Member]:
-        """Members as far as the settings name them, without asking an engine. Raises InputError for what cannot work with
-        the study's kind of machine."""
+        """Members as settings name them, without asking an engine. Raises InputError for the wrong machine."""
         return ()
 
     @abstractmethod

@@ -85,10 +85,7 @@ def places(text: str) -> list[LabPlace]:
 
 
 def choose(settings: LabgridSettings, there: Sequence[LabPlace], known: Sequence[str]) -> list[str]:
-    """The places to use: those of the run that goes on, those that are named, or those that have the tags.
-
-    Raises InputError and HostError where there are none, or not enough.
-    """
+    """The places: of the run that goes on, named ones, or tagged ones. Raises InputError and HostError."""
     names = [place.name for place in there]
     if known or settings.places:
         wanted = list(known or settings.places)

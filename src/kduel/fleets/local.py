@@ -1,5 +1,4 @@
-"""Several workers on this machine: for machines that are not timed on it (icount, whose counts are exact), and for SSH
-machines or boards that are driven from here."""
+"""Several workers here: for machines not timed on this host (icount), or SSH machines and boards."""
 
 import sys
 from collections.abc import Sequence

@@ -160,8 +160,7 @@ class SlurmFleet(Fleet):
 
 
 def jobs_in(lines: Sequence[str]) -> dict[str, Job]:
-    """Jobs by name, from squeue's lines NAME|STATE|NUMBER|REASON. Of an array's tasks one that runs comes first, then one
-    that Slurm could not start."""
+    """Jobs by name, from squeue's lines NAME|STATE|NUMBER|REASON; of tasks a running, then a failed one first."""
     found: dict[str, Job] = {}
     for line in lines:
         name, state, number, reason = [*line.split("|", 3), "", "", ""][:4]

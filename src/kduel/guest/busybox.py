@@ -52,10 +52,7 @@ class Busybox(Struct, frozen=True, kw_only=True):
 def busybox(
     architecture: str, given: str = "", *, cache: Cache, progress: Progress, offline: bool = False
 ) -> Busybox:
-    """The file `given`, else Debian's busybox-static for the architecture, kept in the cache.
-
-    Raises InputError where there is none, HostError where it cannot be fetched.
-    """
+    """The file `given`, else Debian's busybox-static, cached. Raises InputError (none), HostError (not fetched)."""
     if given:
         path = Path(given).expanduser()
         if not path.is_file():

@@ -87,10 +87,7 @@ def check_kvm() -> None:
 
 
 def kvm_group() -> int | None:
-    """The group that opens /dev/kvm; None where everybody may.
-
-    Raises HostError where only root may: QEMU is not root, and must not be.
-    """
+    """The group that opens /dev/kvm; None where all may. Raises HostError where only root may, as QEMU is not."""
     facts = KVM.stat()
     everybody = 0o006
     if facts.st_mode & everybody == everybody:

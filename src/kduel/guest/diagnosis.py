@@ -174,8 +174,7 @@ def findings(console: Sequence[str], searched: Collection[str] = ()) -> dict[str
 
 
 def findings_in(trial: Path) -> dict[str, str]:
-    """`findings` of a trial's console.log, and of the kernel's log that its script captured at the end, in which is also
-    what a kernel keeps from its console."""
+    """`findings` of a trial's console.log and of the kernel's log at its end, which also has quiet lines."""
     console = read_console(trial / "console.log")
     found = findings(console)
     searched = set(searched_lines(console))

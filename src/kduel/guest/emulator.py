@@ -52,8 +52,7 @@ def impossible_flags(console: Sequence[str], qemu: str) -> str:
 
 
 def has_patching_fault(qemu: str, cpus: int) -> bool:
-    """True if a version of QEMU, as it prints it, has the fault with so many emulated CPUs. One that is not known has
-    not."""
+    """True if this version of QEMU is known to have the fault with so many emulated CPUs."""
     version = re.match(r"(\d{1,4})\.(\d{1,4})", qemu)
     return cpus > 1 and version is not None and (int(version[1]), int(version[2])) < MENDED
 

@@ -1,5 +1,4 @@
-"""The gate that every trial passes: was it the machine that was planned? It has no access to names or measured
-values."""
+"""The gate of every trial: was it the planned machine? It sees neither names nor measured values."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -30,8 +30,7 @@ MOST_MARKS = 4000
 CLOCK_SECONDS = 2.0
 """Between two readings of the clock's frequency: the only figure that is no running total."""
 MOST_INTERRUPTS = 256 << 10
-"""Bytes of /proc/interrupts, which has a column for each CPU: a longer one, of a host with hundreds of CPUs, takes longer to
-read than a step may cost, and is not read."""
+"""Bytes of /proc/interrupts that are read: with hundreds of CPUs it takes longer than a step may cost."""
 
 
 class Scheduling:
@@ -43,8 +42,7 @@ class Scheduling:
         self._threads: dict[int, ThreadTimes] = {}
 
     def look(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
-        """Times of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum. None where
-        the host does not report it."""
+        """Times of the guest's CPUs and QEMU's other threads, ended ones included. None without such a report."""
         try:
             threads = [int(name) for name in os.listdir(self.tasks)]  # noqa: PTH208 - names only
         except OSError:
@@ -90,8 +88,7 @@ class HostRecorder:
         root: Path = Path("/"),
         partner: Scheduling | None = None,
     ) -> None:
-        """`vcpus` are the thread ids of the guest's CPUs, `cpus` the host's CPUs that they may use (empty: all); `partner` is
-        another guest whose times count as this one's."""
+        """`vcpus` are thread ids, `cpus` the host's CPUs for them (empty: all); `partner` counts as this guest."""
         self.proc, self.partner = root / "proc", partner
         self.scheduling = Scheduling(process, vcpus, self.proc)
         self.steps: list[tuple[str, HostStep]] = []

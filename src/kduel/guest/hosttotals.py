@@ -53,8 +53,7 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def compare_snapshots(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
-    """Difference of two snapshots. Of what the host reports as a whole, a guest that was held meanwhile has its part by time;
-    interrupts are not known then."""
+    """Difference of two snapshots; a guest that was held has its part by time, and then unknown interrupts."""
     seconds, held = last.at - first.at, last.held - first.held
     part = max(0.0, seconds - held) / seconds if held and seconds > 0 else 1.0
 

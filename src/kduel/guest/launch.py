@@ -115,8 +115,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     raised: bool = False
     """Whether QEMU gets weight against other work on the host."""
     own_time: bool = False
-    """Whether deadlines and `linger` leave out the time in which the host kept the guest waiting for a CPU
-    (kduel.guest.hostrecord.Scheduling)."""
+    """Whether deadlines and `linger` leave out time that the guest waited for the host's CPU."""
     side: Side | None = None
     """The machine's side of a link."""
     seat: Seat | None = None
@@ -275,8 +274,7 @@ def _release(
     seconds: float,
     let_go: bool = True,
 ) -> list[int]:
-    """Pin the vCPUs of the machine, which waits, `place_threads`, and `let_go`. Gives their thread ids, by the vCPU's
-    number. QEMU may take `seconds` to answer. Raises HostError."""
+    """Pin the waiting machine's vCPUs, and `let_go`. Gives thread ids by vCPU. Raises HostError."""
     with _start_errors(process, argv), Monitor(monitor, seconds) as told:
         threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
         for thread, cpu in zip(threads, pin, strict=False):

@@ -110,8 +110,7 @@ def run_pair(
 
 
 def judge_pair(done: Pair, own: Void | None, other: Void | None, into: Path) -> Void | None:
-    """Reason why a trial with a peer is void: its `own`, or what happened to the peer. `other` is the reason why the peer's run
-    would be void, and `into` has the peer's files."""
+    """Reason why a trial with a peer is void: its `own`, or the `other` of the peer, whose files `into` has."""
     ended_for_peer = done.trial.ended == "partner"
     if own is None and other is None:
         return None

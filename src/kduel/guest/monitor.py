@@ -26,10 +26,7 @@ class UnansweredError(MonitorError):
 
 
 class Monitor:
-    """A connection to a monitor, for use in a `with`; call it with a command and its arguments.
-
-    Raises MonitorError. A monitor can be used once: QEMU does not reopen the socket.
-    """
+    """A connection to a monitor, used once in a `with` and called with a command. Raises MonitorError."""
 
     def __init__(self, connection: socket.socket, seconds: float = ANSWER_SECONDS) -> None:
         """QEMU may take `seconds` to answer."""
@@ -97,8 +94,7 @@ class Observer:
         return bool(cpus) and all(cpu.unreachable and cpu.asleep for cpu in cpus)
 
     def stuck_cpus(self) -> list[str] | None:
-        """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more.
-        None where QEMU itself does not answer in time."""
+        """The vCPUs with interrupts off in every look: nothing reaches them. None where QEMU does not answer."""
         looks: list[dict[int, tuple[bool, str]]] = []
         try:
             for _ in range(SAMPLES):

@@ -1,5 +1,4 @@
-"""Roots that a kernel mounts by itself, where a board takes no initial RAM disk: its very content, as a directory that
-a server of files offers, or as a disk."""
+"""Roots that a kernel mounts by itself where a board has no initial RAM disk: a served directory, or a disk."""
 
 import hashlib
 import shutil

@@ -7,8 +7,7 @@ from kduel.core.errors import HostError
 from kduel.guest import confine
 
 CPU = "max,family=6,model=6,stepping=3"
-"""An AMD processor of no family that kernels know: for those they select string instructions, whose every step would
-count as one, where other kernels have loops."""
+"""An AMD processor of unknown family, for which kernels have loops and no string instructions to count."""
 MASKED = (
     "rdrand", "rdseed", "erms", "fsrm", "fsrs", "fzrm", "fsrc", "la57", "3dnowprefetch", "cmp-legacy", "cmpccxadd", "rdpid",
     "sha-ni", "wbnoinvd", "x2apic", "xsaveerptr", "pcommit",
@@ -18,8 +17,7 @@ versions from 7.2 on emulate, so that kernels take the same paths in all of them
 
 
 def cpu_model(known: Collection[str]) -> str:
-    """The default processor, for a QEMU that knows these features: a feature that it does not know cannot be disabled
-    either."""
+    """The default processor, for a QEMU that knows these features: others cannot be disabled either."""
     return ",".join([CPU, *(f"-{name}" for name in MASKED if name in known)])
 
 

@@ -64,10 +64,7 @@ def root_image(
     architecture: str = "amd64",
     offline: bool = False,
 ) -> Root:
-    """The root with PACKAGES and `extra`, from the cache or made now.
-
-    Raises HostError where it is not cached and `offline`, or mmdebstrap is missing or fails.
-    """
+    """The root with PACKAGES and `extra`, cached or made. Raises HostError where it cannot be made."""
     packages = sorted({*PACKAGES, *extra})
     recipe = msgspec.json.encode([RECIPE, suite, architecture, packages])
     key = f"{suite}-{architecture}-{hashlib.sha256(recipe).hexdigest()[:16]}"

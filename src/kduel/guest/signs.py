@@ -157,8 +157,7 @@ _OOM = re.compile(r"\bOut of [Mm]emory|\bout of memory|\boom[-_]kill|oom-killer"
 
 
 def out_of_memory(console: Sequence[str]) -> Iterator[int]:
-    """The lines that report a kill for lack of memory, except of our own program: first those of kills, then those of
-    a call of the killer that no kill follows."""
+    """Lines about kills for lack of memory, except of our own program: kills first, then calls of the killer."""
     calls: list[int] = []
     called: int | None = None
     for index, line in enumerate(console):

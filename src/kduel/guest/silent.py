@@ -18,8 +18,7 @@ EARLY = {"x86_64": "earlyprintk=serial,ttyS0,115200"}
 
 
 def boot_again(machine: VirtualMachine, image: Path, seconds: float) -> tuple[bool, str]:
-    """True if the kernel in `image` begins, and a sentence with the console's lines. It finds no root, panics and so ends
-    within `seconds`."""
+    """True if the kernel in `image` begins, panicking without a root within `seconds`, and a sentence about it."""
     early = EARLY.get(machine.architecture, "earlycon")
     with temporary_directory() as place, confine.nameless(Cpio().finish()) as initrd:
         cmdline = f"{machine.cmdline} {early}"

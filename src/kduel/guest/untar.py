@@ -1,7 +1,4 @@
-"""Reading a tar that a guest made. All of it is listed and checked before the first file is written.
-
-Only what honest guests send is known: plain files and directories.
-"""
+"""Reading a tar that a guest made: checked as a whole before a file is written; plain files and directories only."""
 
 import os
 from pathlib import Path

@@ -141,8 +141,7 @@ def repeated_of(run: RunDir) -> list[TrialResult]:
 
 
 def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
-    """Changes to the run after it had been measured, a sentence each. Raises UnreadableError where this user may not
-    read all of it."""
+    """Changes to the run after it had been measured, a sentence each. Raises UnreadableError."""
     found = integrity.examine(run, lock, records)
     if found.unreadable:
         raise UnreadableError(f"{run.path}: {found.unreadable[0]} (Permission denied)", PERMIT)
@@ -243,8 +242,7 @@ def directory_of(directory: Path) -> str:
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:
-    """By contender, the environment of each trial that is not void. What trials have in common (a kernel's
-    configuration, above all) is one object: a thousand trials fit in memory."""
+    """By contender, the environment of each valid trial. Equal parts are one object, so that many fit in memory."""
     found: dict[str, list[Environment]] = {contender.name: [] for contender in lock.contenders}
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     decoded: dict[bytes, Any] = {}

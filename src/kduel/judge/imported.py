@@ -87,8 +87,7 @@ def judge_imported(samples: list[Samples], rule: Rule) -> list[MetricResult]:
 
 
 def equal_counts(table: Samples) -> Samples | None:
-    """The table with each contender's one value as often as the one with the fewest has it, so that every trial has its
-    partner; None where a contender has no value."""
+    """The table with each contender's one value repeated so that every trial has its partner; None without one."""
     values = {name: [value for value in column if value is not None] for name, column in table.values.items()}
     least = min(len(column) for column in values.values())
     if not least:

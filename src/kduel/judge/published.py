@@ -232,8 +232,7 @@ def check_contenders(results: Results, where: str) -> None:
 
 
 def counts(results: Results, path: Path) -> dict[Count, float]:
-    """Every exact count of a run and of its exact part, under every condition and in every block. Raises InputError where there is
-    none."""
+    """Every exact count of a run and its exact part, under every condition, in every block. Raises InputError."""
     found = {count: value for part in exact_parts(results) for count, value in counts_of(part).items()}
     if not found:
         raise InputError(f"{path} has no exact counts", "Only exact counts can be verified against others.")

@@ -24,8 +24,7 @@ from kduel.store.merged import parts
 from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
 
 LATER = frozenset({"explanations", "judged_by"})
-"""Keys of results that are not compared: `kduel explain` adds to a run that is written up, and the version tells how a difference
-is called."""
+"""Keys of results that are not compared: `kduel explain` adds to a written run; the version may differ."""
 CLOSE = 1e-9
 """The relative difference of two numbers that are the same: another processor or Python may round the last digits otherwise."""
 RECOVER = "restore the run from a copy"
@@ -34,8 +33,7 @@ LONGEST = 60
 
 
 def with_results(found: Integrity, run: Path) -> Integrity:
-    """Integrity of a run's raw files, and of each results.json derived from them. Where a raw file differs, the derived ones
-    are not compared."""
+    """Integrity of a run's raw files, and of each results.json derived from them, if the raw files are unchanged."""
     if found.changes or found.unreadable:
         return found
     opened = RunDir.open(run)
@@ -126,8 +124,7 @@ def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]
 
 
 def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:
-    """Parts of the run that the kept results were made of and that are missing now, a sentence each: to write the results again
-    would lose the only trace of them."""
+    """Parts that the kept results were made of and that are missing now, a sentence each: a rewrite hides them."""
     if not run.single:
         return []
     lost = (

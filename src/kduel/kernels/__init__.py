@@ -81,8 +81,7 @@ class KernelSource(ABC):
         """True if `spec` means this source: by its prefix, or by what the file is."""
 
     def check_spec(self, spec: str) -> None:  # noqa: B027 - most sources see nothing at once
-        """Raise InputError where `spec` names nothing that this source could have, as far as that is seen at once, without
-        an archive or a build. `resolve` need not repeat it."""
+        """Raise InputError where `spec` is impossible, as far as seen at once; `resolve` need not repeat it."""
 
     def check_kept(self, spec: str, *, cache: Cache, offline: bool) -> bool:
         """True if all that `resolve` looks up is here, and there is such a kernel; False where an archive must be asked. Raises
@@ -114,8 +113,7 @@ def resolve(spec: str, *, cache: Cache, progress: Progress, offline: bool = Fals
 
 
 def find_source(spec: str, modules: str = "") -> KernelSource:
-    """The source that accepts `spec` and finds nothing wrong with its form, nor with the place of its modules. Raises
-    InputError."""
+    """The source that accepts `spec`, its form and its modules' place being right. Raises InputError."""
     sources = plugins("kernels").values()
     source: KernelSource
     for source in sources:

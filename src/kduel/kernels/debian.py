@@ -70,10 +70,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 def parse_spec(spec: str) -> PackageRequest:
-    """Read `debian:...`. Without a flavour it is `generic`, what Debian installs by default.
-
-    Raises InputError.
-    """
+    """Read `debian:...`; without a flavour it is `generic`. Raises InputError."""
     match = SPEC.fullmatch(spec.removeprefix(PREFIX).strip())
     assert match is not None
     version = match["version"]
@@ -170,8 +167,7 @@ class Debian(KernelSource):
 
 
 def choose(wanted: PackageRequest, archive: Archive, cache: Cache) -> tuple[Candidate | Path, list[Candidate]]:
-    """The kernel that is meant, and newer ones that lack a package; an entry of the cache where the archive has rotated it out.
-    Raises InputError, HostError."""
+    """The kernel that is meant, and newer ones that lack a package; else cached. Raises InputError, HostError."""
     offered = _candidates(archive, wanted)
     meant = candidates_of_suite(archive, wanted, offered)
     if meant is None:

@@ -48,8 +48,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     peer: bool = False
     """True if a step works with a peer: another machine that the trial's reaches over a network."""
     files: tuple[tuple[str, Path], ...] = ()
-    """Further programs of the host's, such as sched_ext schedulers: where below $KDUEL_PROGRAMS, and which file.
-    The file's mode is kept."""
+    """Further programs of the host's: where below $KDUEL_PROGRAMS, and which file, whose mode is kept."""
 
     def files_and_programs(self, architecture: str, *, cache: Cache) -> list[tuple[str, Path]]:
         """`files` and our own programs, built for an architecture. Raises HostError, InputError."""
@@ -82,8 +81,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     message: str = ""
     """For a void trial: a paragraph with the console's relevant lines."""
     timings: dict[str, float] = field(default_factory=dict)
-    """Seconds from the start: `launched`, `kernel` (first console line), `ready` (script begins), `done`
-    (script ended), `off` (machine gone); those that were reached."""
+    """Seconds from the start, as far as reached: `launched`, `kernel` (console), `ready`, `done` (script), `off`."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What is true of this boot alone: argv, pids pinned, ..."""
     turns: dict[str, StepTurns] = field(default_factory=dict)
@@ -114,8 +112,7 @@ class Machine(ABC):
     behaviour_only: bool = False
     """True if times decide nothing here: a guest has more CPUs than its host."""
     reboots: bool = True
-    """True if `boot` brings a fresh boot. Where not, contenders share the one that is there: the study must say so by
-    the unit "load"."""
+    """True if `boot` brings a fresh boot; else contenders share one, and the study's unit is "load"."""
     exact: bool = False
     """True if repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
     records_inside: bool = False
@@ -128,8 +125,7 @@ class Machine(ABC):
     """For lock.json and the report: accelerator, versions, argv, root image's SHA-256, host facts..."""
 
     def modules(self, kernel: Kernel) -> str | None:
-        """A hash of the modules of this kernel that a trial gets, or `none`; None where they are not known, or the
-        machine's own."""
+        """A hash of this kernel's modules that a trial gets, or `none`; None where they are the machine's own."""
         return None
 
     def why_no_turns(self, turns: int) -> str:
@@ -205,16 +201,14 @@ class MachineKind(ABC, Generic[S]):
         """Check the host, make root images: all slow work that is no trial. Raises HostError, InputError."""
 
     def prepare_early(self, settings: S, needs: Needs, **means: Unpack[Means]) -> None:
-        """Make what takes long and no kernel determines; `prepare` finds it in the cache. It may be called in a thread,
-        beside anything else. Raises as `prepare`."""
+        """Make what takes long and no kernel determines, perhaps in a thread, for `prepare`. Raises as `prepare`."""
 
     def emulates(self, settings: S, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
         """True if trials run in an emulator because this host has nothing better. Raises as `prepare`."""
         return False
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
-        """Reason why a machine with this [machine] table, as it was written, can never carry out a benchmark; empty where it
-        can."""
+        """Reason why a machine with this [machine] table can never carry out a benchmark; empty where it can."""
         return ""
 
     def why_no_peer(self, settings: S) -> str:
@@ -226,8 +220,7 @@ class MachineKind(ABC, Generic[S]):
         return False
 
     def check_kernel(self, spec: str, modules: str = "") -> str:
-        """Raise what `kernel` does, as far as that is seen at once, without an archive or a build. Gives the kernel's
-        architecture, if it is seen, too."""
+        """Raise what `kernel` does, as far as seen without an archive or build. Gives the architecture, if seen."""
         source = find_source(spec, modules)
         if source.installed:
             self.check_installed(spec)
@@ -254,8 +247,7 @@ class MachineKind(ABC, Generic[S]):
         """Raise what `prepare` does, as far as that is seen at once, whatever the kernels are; not called for a fleet."""
 
     def check_contender(self, settings: S, contender: Contender, spec: str) -> None:
-        """Raise what `prepare` does for a contender with the kernel `spec`, as far as that is seen at once; not called for a
-        fleet."""
+        """Raise what `prepare` does for a contender with the kernel `spec`, if seen at once; not for a fleet."""
 
     def check_needs(self, settings: S, needs: Needs) -> None:
         """Raises InputError and HostError where the machine is seen at once to lack what benchmarks need; not called for a fleet."""

@@ -150,8 +150,7 @@ class Boards(MachineKind[BoardSettings]):
     )
 
     def read_settings(self, table: dict[str, Any]) -> BoardSettings:
-        """The typed settings, of a board that is there. Raises InputError, HostError where its emulator is not: before
-        any kernel is fetched for it."""
+        """The typed settings, of a board that is there. Raises InputError, or HostError for a missing emulator."""
         settings = super().read_settings(table)
         if settings.memory != "":
             mebibytes(settings.memory, "memory")

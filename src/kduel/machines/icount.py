@@ -182,8 +182,7 @@ class IcountMachine(QemuMachine):
         return structs.replace(super().describe(arm, initrd, disk), root=None)
 
     def expected_environment(self, arm: Arm) -> dict[str, Any]:
-        """The expected environment of a valid trial; in so quick a guest the clock source may still be called
-        tsc-early when it is read."""
+        """A valid trial's environment; in so quick a guest the clock source may still be called tsc-early."""
         return {key: value for key, value in super().expected_environment(arm).items() if key != "clocksource"}
 
     def boot(self, trial: Trial) -> Outcome:

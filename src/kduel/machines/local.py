@@ -104,10 +104,7 @@ class LocalMachine(RealMachine):
         self.timing_warning = "" if self.reboots else ONE_BOOT
 
     def boot(self, trial: Trial) -> Outcome:
-        """The script in this boot, or in a new one: then this process ends with the machine.
-
-        Raises HostError where nothing would go on after the reboot.
-        """
+        """The script in this boot, or in a new one, which ends this process. Raises HostError if none resumes it."""
         if self.reboots and (run := installed_for()) not in trial.into.absolute().parents:
             typed = shlex.quote(str(trial.into.parent.parent))
             raise HostError(

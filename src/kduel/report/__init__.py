@@ -1,6 +1,4 @@
-"""Report formats, one module each: `Results` in, text out.
-
-A module here, or one behind an entry point of the group `kduel.report`, offers `PLUGIN`, a `Format`."""
+"""Report formats, one module each, here or behind the entry point `kduel.report`; `PLUGIN` is a `Format`."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path

@@ -17,8 +17,7 @@ from kduel.report.content.provenance import kernels, machine, when
 
 
 class JunitFormat(Format):
-    """A suite for each contender; a metric that is worse by more than the smallest effect of interest fails, one without a
-    verdict, or set by the benchmark itself, is skipped."""
+    """A suite for each contender; a metric that is worse by what matters fails; without a verdict it is skipped."""
 
     name: ClassVar[str] = "junit"
     summary: ClassVar[str] = "JUnit XML for continuous integration: a test case for each gating metric"

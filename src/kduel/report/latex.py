@@ -67,8 +67,7 @@ def figure(path: str) -> str:
 
 
 def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -> str:
-    """The table of one comparison with what stands below it: a float, never wider than a line, or a longtable where it would
-    not fit a page."""
+    """The table of one comparison with what stands below it: a float, or a longtable where it does not fit a page."""
     rows: list[str] = []
     for heading, metrics in (("primary", comparison.primary), ("exploratory", comparison.exploratory)):
         if metrics and comparison.primary and comparison.exploratory:
@@ -90,8 +89,7 @@ def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -
 
 
 def row(metric: MetricResult, said: Digest) -> str:
-    """A metric in two lines, to fit a column of text: below the benchmark, change and means come metric, interval,
-    SDs. Its notes are superscripts behind the verdict."""
+    """A metric in two lines of a column: benchmark, change, means; metric, interval, SDs. Notes are superscripts."""
     verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
     size = rf"\emph{{{metric.size}}}" if metric.size else ""
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 
 class Decision:
-    """The state of one run's decision. `complete_blocks` lists the blocks that count so far: by default the leading
-    ones of which every trial is there."""
+    """The state of one run's decision. `complete_blocks` are by default the leading ones with every trial."""
 
     def __init__(
         self,
@@ -108,8 +107,7 @@ class Decision:
         return is_finished(self.samples(complete), self.rule, without=self.records.excluded_contenders())
 
     def repeats(self, blocks: list[int]) -> bool:
-        """True if the last of these blocks gave what the one before it gave: on an exact machine, whose benchmarks draw nothing
-        anew, no block gives anything else."""
+        """True if the last two of these blocks agree: then no block of an exact machine gives anything else."""
         if self.lock.machine.evidence.varies or len(blocks) < 2:
             return False
         last, before = (self.samples([block]) for block in blocks[:-3:-1])

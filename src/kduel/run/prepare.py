@@ -179,8 +179,7 @@ def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
 
 
 def prepare_early(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False) -> None:
-    """Make what the machine will need and no kernel determines, in a thread beside `get_kernels`. Raises what machines
-    raise."""
+    """Make what the machine needs and no kernel determines, beside `get_kernels`. Raises what machines raise."""
     needs = collect_needs(chosen, TrialSetup(chosen.study, (), chosen.prepared, cache=cache))
     chosen.kind.prepare_early(chosen.settings, needs, cache=cache, progress=progress, offline=offline)
 

@@ -63,8 +63,7 @@ class Records:
         return leading
 
     def missing_boots(self, blocks: Container[int] | None = None) -> list[Boot]:
-        """The trials that are not there yet, those of one boot together, in the order of the plan; only those of some
-        blocks, if `blocks` names them."""
+        """The missing trials, those of one boot together, in the plan's order; of some `blocks`, if given."""
         boots: dict[int, Boot] = {}
         for planned in self.plan:
             if planned.id not in self.by_id and (blocks is None or planned.block in blocks):

@@ -28,8 +28,7 @@ EMULATOR_REPEATS = 3
 LOCKUP_REPEATS = 1
 """Of a lockup that looks like that fault, over all boots of a contender: its kernel may have a livelock of its own."""
 SHARE_OF_PLAN = 0.2
-"""Under a machine's default so many of the planned trials are made again at most: a host that is never quiet must not
-make a run endless."""
+"""By a machine's default at most so many of the trials are made again: a run must end on a busy host, too."""
 LOCKUP = "soft-lockup"
 STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "qemu-hung", LOCKUP, "peer-late", "peer-hung"})
 """Void codes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""

@@ -35,10 +35,7 @@ BootTried = Callable[[int, Outcome, int], None]
 
 
 def find_smallest_ram(machine: InQemu, arm: Arm, *, step: int, watch: BootTried) -> SmallestRam:
-    """Search between 0 and the machine's own RAM, to `step` MiB.
-
-    Raises NotMeasuredError where the kernel does not boot in all of the machine's RAM.
-    """
+    """Search up to the machine's own RAM, to `step` MiB. Raises NotMeasuredError where that is too little."""
     settings = machine.settings
     high = mebibytes(settings.memory, "memory")
     if step >= high:

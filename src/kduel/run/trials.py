@@ -1,7 +1,4 @@
-"""Trials on one machine: booted, judged by their gates, made again where it was not their contender's fault, and kept.
-
-Nothing here knows what the trials decide.
-"""
+"""Trials on one machine: booted, judged by gates, repeated if no contender's fault, kept; without verdicts."""
 
 from __future__ import annotations
 
@@ -165,8 +162,7 @@ class Trials:
         )
 
     def carry_out(self, ready: Ready, boot: Boot, other_work: float | None = None) -> list[EndedTrial]:
-        """Carry out one boot, or the boots of a block in turns; gives its trials, staged. `other_work` is the share of the host's
-        CPUs that other work took just before."""
+        """Carry out a boot, or a block's boots in turns; gives staged trials. `other_work`: of the host, before."""
         blocks = ready.study.blocks
         if not isinstance(turns := blocks.turns, int) or not blocks.side_by_side:
             begun = self.begin(ready, boot, self.repeats.times_made(boot))
@@ -264,8 +260,7 @@ def completed_future(trials: list[EndedTrial]) -> Future[list[EndedTrial]]:
 def examine(
     ready: Ready, planned: PlannedTrial, staged: Path, void: Void | None
 ) -> tuple[Void | None, Values, dict[str, str]]:
-    """Read what a trial left: why nothing of it may be used (`void` is the machine's reason, gates have theirs), its
-    values, and by step label why a step gave none."""
+    """Read what a trial left: why it is void (`void`: the machine's reason), its values, or why a step gave none."""
     taken = set_aside(staged)
     if taken and void is None:
         void = Void("broken-envelope", f"The guest left files with names of KDuel's own: {', '.join(taken)}.")

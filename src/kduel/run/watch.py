@@ -1,5 +1,4 @@
-"""Reports of a run while it runs: what a resumed one has, each boot that begins, each trial that ends, and how far a
-boot has come."""
+"""Reports of a run while it runs: trials that are there, boots that begin, trials that end, boots' progress."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ class TrialDone(Struct, kw_only=True):
 
 Watcher = Callable[[TrialDone], None]
 BootStarted = Callable[[list[PlannedTrial], Path], None]
-"""Called when a boot starts, with its trials, and where its raw files appear (`boot_phase` reads them). May be called
-from several threads."""
+"""Called when a boot starts, with its trials and where its raw files appear; perhaps from several threads."""
 GiveUp = Callable[["list[Hopeless]", "Rule"], bool]
 """Called with the metrics that are unlikely to be decided within the maximum; True ends the run."""
 

@@ -178,10 +178,7 @@ def end_of_log(log: Path, lines: int = 25) -> str:
 
 
 def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
-    """The scheduler that a contender's `scheduler` begins with: a path, a built one, or one in PATH; with its directory.
-
-    Raises InputError with the command that gets it.
-    """
+    """The scheduler of a contender: path, built, or in PATH; with its directory. Raises InputError."""
     name = command.split()[0]
     if "/" not in name and name in KNOWN and cache.has(KIND, key_of(KNOWN[name])):
         return find_built(KNOWN[name], cache)

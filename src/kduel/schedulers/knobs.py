@@ -31,8 +31,7 @@ def knob_path(key: str) -> str:
 
 
 def sysctl_file(key: str) -> str:
-    """A sysctl's file below /proc/sys. As sysctl(8) has it, dots part names and a slash is a dot within one, unless a slash
-    comes first."""
+    """A sysctl's file below /proc/sys: dots part names as in sysctl(8), unless a slash comes first."""
     slash_first = next((sign for sign in key if sign in "./"), "/") == "/"
     return key if slash_first else key.translate(str.maketrans("./", "/."))
 

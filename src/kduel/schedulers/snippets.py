@@ -31,8 +31,7 @@ class SchedulerSetup(Struct, frozen=True, kw_only=True):
 
     contender: Contender
     before_all: str = ""
-    """In the script's setup, before settling. It does not fail: faults are reported by the gates, with the kernel's
-    message."""
+    """In the script's setup, before settling. It does not fail: gates report faults with the kernel's message."""
     before_each: str = ""
     """The gate before a step; it ends with 1, and so keeps the step from running, where `before_all` went wrong."""
     after_each: str = ""
@@ -49,8 +48,7 @@ class SchedulerSetup(Struct, frozen=True, kw_only=True):
     """For the lock: the scheduler's version and SHA-256."""
 
     def wrap(self, script: str, *, native: bool = False) -> str:
-        """A step's script under the policy: told by $KDUEL_POLICY where the program takes it itself (`takes_policy`),
-        launched by kpolicy where not."""
+        """A step's script under the policy: by $KDUEL_POLICY if the program takes it itself, else by kpolicy."""
         if not self.policy:
             return script
         if native:
@@ -58,8 +56,7 @@ class SchedulerSetup(Struct, frozen=True, kw_only=True):
         return f'exec "$KDUEL_PROGRAMS/kpolicy" {shlex.quote(self.policy)} sh -ec {shlex.quote(script)}\n'
 
     def check(self, trial: Path, *, anew: bool = False) -> Void | None:
-        """Reason why the trial is void, if anything of what the contender sets was not in force; `anew` where it is set for each
-        step."""
+        """Reason why the trial is void, if anything was not in force; `anew` where it is set for each step."""
         return check_gates(trial, self.contender, anew=anew) if self.before_each else None
 
 

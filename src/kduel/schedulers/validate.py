@@ -48,8 +48,7 @@ def validate(
 
 
 def check_written(contender: Contender, steps: Sequence[tuple[Benchmark[Any], Any]], *, cpus: int | None) -> None:
-    """Raises InputError for what no kernel has: sysctls and preemption modes that there are not, a scheduler that is no command, a
-    policy that a benchmark cannot run under."""
+    """Raises InputError for what no kernel has: sysctls, preemption modes, schedulers, impossible policies."""
     check_knobs(contender.sysctl)
     if (mode := preempt_mode(contender.cmdline)) and mode not in PREEMPT_MODES:
         raise InputError(

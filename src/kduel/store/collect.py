@@ -27,8 +27,7 @@ BLOCKS = Blocks()
 
 
 def step_directory(trial: Path, index: int, label: str, piece: int = 0) -> Path:
-    """Directory of a step's raw files: `index` counts from 0 in the order of the study, whatever order it ran in; `piece` is
-    the slice's number from 1, 0 for a step in one piece."""
+    """A step's directory: `index` from 0 in the study's order; `piece` is the slice from 1, or 0 for one piece."""
     return trial / f"{index + 1:02d}-{slice_label(label, piece)}"
 
 
@@ -42,8 +41,7 @@ def parse_step(directory: Path, chosen: Benchmark[Any], parameters: object) -> d
 
 
 def seconds_of(directory: Path, key: str) -> float | None:
-    """The time when a step `started`, in seconds after the boot, or how many `seconds` it took, by the guest's clock as its directory has it;
-    None if it does not say."""
+    """Time when a step `started` after the boot, or the `seconds` it took, by the guest's clock; None if unknown."""
     try:
         found = decode(read(directory / "exit.json"), dict[str, float | None]).get(key)
     except (OSError, MalformedError):

@@ -45,8 +45,7 @@ class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     provenance: Table = field(default_factory=dict)
     """Where the kernel came from; the keys are those of its source."""
     modules: str | None = None
-    """SHA-256 of the modules of the kernel that a trial gets, or `none`; null: those that are installed on the measured
-    machine."""
+    """SHA-256 of the modules that a trial gets, or `none`; null: those that are installed on the machine."""
     unbuilt: str = ""
     """Why there is no kernel: it does not build."""
     sysctl: dict[str, str | int] = field(default_factory=dict)
@@ -64,8 +63,7 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     cpus: int | None = None
     cpu: str = ""
     machine: str = ""
-    """Which machine it is: a hash of its machine ID (machine-id(5)), which distinguishes machines and reveals nothing else of
-    them; empty where it has none."""
+    """Which machine it is: a hash of its machine ID (machine-id(5)) that reveals nothing else; may be empty."""
     load: float = 0.0
     architecture: str = ""
     """As printed by `uname -m`."""
@@ -83,8 +81,7 @@ class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
     between_bursts_seconds: float = 0.0
     """The same once the host has been quiet in this run; 0: no longer than before."""
     strict: bool = False
-    """Whether the study declares it: then a trial that is still disturbed is void. By a machine's default its last
-    boot counts."""
+    """Whether the study declares it: a disturbed trial is void then. By default its last boot counts."""
 
 
 class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -143,8 +140,7 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     fleet: FleetRecord | None = None
     """The machines, where there are several; `machine` is the first one's then."""
     prepared: bool = True
-    """Whether the machine was made ready. Before that its facts are not known, and a run has no trials, but its exact part
-    may have some."""
+    """Whether the machine was made ready: before that no facts and no trials but those of the exact part."""
 
     @property
     def hosts(self) -> list[str]:
@@ -280,9 +276,7 @@ def read_turns(trial: Path) -> TrialTurns | None:
 
 
 def read_document(path: Path, kind: type[Typed], schema: int) -> Typed:
-    """A JSON document with this schema.
-
-    Raises InputError, naming file and key, for one that is missing, damaged, of another shape or of another version."""
+    """A JSON document with this schema. Raises InputError, naming file and key, for any other."""
     found = read_json(path, Table)
     version = found.get("schema")
     if version != schema and isinstance(version, int) and not isinstance(version, bool):

@@ -18,8 +18,7 @@ PROVENANCE = ("spec", "provenance")
 WAYS = ("entries",)
 """Of a machine's facts, those that only name how it boots what the other facts identify."""
 PROTOCOL_FACTS = ("accelerator", "clock", "root", "busybox", "boot", "compilers")
-"""Of a machine's facts, those that belong to how one measures, not to which machine it is. Of an exact machine all do:
-its counts depend on no machine, and on each of these."""
+"""Facts that belong to the way of measuring, not to the machine; counts of an exact one depend on each."""
 MOST_NAMED = 5
 """Differences that a message lists."""
 CONTINUED = "Continuing would mix two experiments. Restore what differs, or start a new run with another --out."
@@ -28,8 +27,7 @@ LONGEST = 60
 
 
 def check_same_run(old: Lock, new: Lock, path: Path, remedy: str = CONTINUED) -> None:
-    """Raises InputError, naming each fact that differs, where continuing would mix two experiments; `remedy` of those that
-    do something else with the run."""
+    """Raises InputError naming each fact that differs where continuing would mix two experiments."""
     found = differences(old, new)
     if found:
         raise mismatch_error(found, path, remedy)
@@ -151,8 +149,7 @@ def steps_of(lock: Lock) -> dict[str, Step]:
 
 
 def host_rules(old: Lock, new: Lock) -> tuple[Any, Any]:
-    """The rule of disturbance of each. A run continues by its own rule where the study declares none: a version with
-    another default may have made it."""
+    """The rule of disturbance of each. Without one in the study a run continues by its own: defaults may change."""
     asked = [lock.disturbance for lock in (old, new) if lock.disturbance is not None and lock.disturbance.strict]
     return (old.disturbance, new.disturbance) if asked else (None, None)
 

@@ -75,9 +75,7 @@ def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -
 
 
 def trials_of(run: RunDir, lock: Lock) -> list[TrialRecord]:
-    """The trials that are there, in the order of time.
-
-    Raises InputError for one that is damaged, or that the lock's study and seed do not plan in that place: a copy."""
+    """The trials in the order of time. Raises InputError for a damaged one, or one that is not planned: a copy."""
     expected = {trial.id: trial for trial in derived_plan(lock)}
     records = run.records()
     for record in records:
@@ -139,8 +137,7 @@ def verify(run: RunDir) -> Integrity:
 
 
 def verify_alone(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
-    """Examine a run of which nothing is known to be whole: each damaged document is one of the changes. `own` are the names
-    that its directory may hold."""
+    """Examine a run of which nothing is known to be whole: a damaged document is a change; `own` are its names."""
     try:
         lock = run.lock()
         expected = {trial.id: trial for trial in derived_plan(lock)}
@@ -172,8 +169,7 @@ def verify_alone(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
 
 
 def compare_page(run: Path) -> tuple[list[str], list[str]]:
-    """Changes of the page of a run since it was written, and what could not be compared, a sentence each: one without its digest
-    may be of an older version, or changed."""
+    """Changes of a run's page since it was written, and what could not be compared (no digest), a sentence each."""
     again = f"`kduel report {shlex.quote(str(run))} -f html` writes it again"
     try:
         page = read_whole(run / PAGE)
@@ -189,8 +185,7 @@ def compare_page(run: Path) -> tuple[list[str], list[str]]:
 
 
 def find_added(path: Path, own: Set[str], place: str = "") -> list[str]:
-    """Names in a directory of a run that are neither its `own` nor of its reports, a sentence each; `place` is what comes
-    before them. Raises HostError."""
+    """Names that are neither a run's `own` nor of its reports, a sentence each, after `place`. Raises HostError."""
     try:
         names = sorted(entry.name for entry in entries(path))
     except OSError:
@@ -249,8 +244,7 @@ def missing(
 
 
 def check_none_removed(run: RunDir, lock: Lock) -> None:
-    """Raises InputError where a trial was removed from a run that is to go on: it would be measured again, and whoever
-    dislikes a value could draw another."""
+    """Raises InputError where a trial was removed: it would be measured again, until somebody likes the value."""
     if found := find_removed(run, lock, run.records()):
         raise InputError(
             f"{run.path}: {name_first(found)}",
@@ -309,8 +303,7 @@ def measured_late(lock: Lock, records: list[TrialRecord]) -> list[str]:
 
 
 def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozenset()) -> Integrity:
-    """Compare a run with its seed and its trials with their manifests. Reads every raw file. `damaged` are the names of
-    trials that are no records."""
+    """Compare a run with its seed and its trials with their manifests; `damaged` are trials that are no records."""
     found = []
     forbidden: list[str] = []
     try:
@@ -357,8 +350,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
 
 
 def foreign_part(run: RunDir, lock: Lock) -> list[str]:
-    """Signs that what lies in the run's place for its exact part is of another run, in a sentence; none where it is its own,
-    or cannot be read, which is an error of its own."""
+    """A sentence where the run's exact part is another run's; none where it is its own or cannot be read."""
     try:
         part = RunDir.find(run.exact_part).lock(prepared=False) if run.exact_part else None
     except InputError:

@@ -27,8 +27,7 @@ HEX = 64
 
 
 def write_manifest(trial: Path, documents: Sequence[bytes] = RUN_FILES) -> None:
-    """Write the manifest of a trial that is complete, and of what it was run by. Symbolic links are not followed, nor
-    listed."""
+    """Write the manifest of a complete trial and of what it was run by; symbolic links are left out."""
     top = os.fsencode(trial) + b"/"
     lines = [manifest_line(name, digest(top + name)) for name in [*files_below(trial), *documents]]
     (trial / NAME).write_bytes(b"".join(lines))
@@ -123,8 +122,7 @@ def empty_directories(trial: Path) -> list[bytes]:
 
 
 def raise_host_fault(error: OSError) -> None:
-    """Raises HostError where a directory could not be listed for want of open files or the like: its files would be
-    called missing, or be left out of the manifest."""
+    """Raises HostError where a directory could not be listed for want of open files: its files are not missing."""
     with contextlib.suppress(OSError), host_faults(os.fsdecode(error.filename)):
         raise error
 

@@ -171,8 +171,7 @@ def check(found: Sequence[MergedRun]) -> None:
 
 
 def name_all(found: Sequence[MergedRun]) -> None:
-    """Give each part a name of its own that is safe as a directory's, and each machine without a name one: its place,
-    or the name of the first run that was made on it."""
+    """Give each part a safe name of its own, and each machine without a name its place or first run's name."""
     taken: set[str] = set()
     machines: dict[bytes, str] = {}
     for one in found:

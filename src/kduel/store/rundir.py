@@ -59,8 +59,7 @@ MARKS = ("lock.json", "import.json", MERGED)
 
 
 def check_free(path: Path) -> None:
-    """Raises InputError where a new run cannot be in `path`, which is there and not empty, and HostError where nothing can be
-    written."""
+    """Raises InputError where `path` is there and not empty, HostError where nothing can be written."""
     if not path.is_dir():
         if path.exists() or path.is_symlink():
             raise InputError(f"{path} is there already and is no directory", "Give another --out.")
@@ -93,8 +92,7 @@ class RunDir:
 
     @classmethod
     def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> "RunDir":
-        """A new run, whole, or not at all; with a place for its exact part where its machine is not prepared yet. Raises
-        InputError where something is in the way."""
+        """A new run, whole or not at all, with a place for an exact part if not `prepared`. Raises InputError."""
         check_free(path)
         with whole_directory(path) as fresh:
             (fresh / "study.toml").write_bytes(study_text.encode())
@@ -234,8 +232,7 @@ class RunDir:
         return self.trials / trial_id
 
     def stage(self, position: int | None = None) -> Path:
-        """A new empty directory next to the trials, to be filled and then kept. `position`: that of the first trial of a boot
-        that begins, by which `staged` knows it."""
+        """A new empty directory next to the trials, to be filled and kept; `position`: of the boot's first trial."""
         with as_disk_error(self.trials):
             mark = "" if position is None else f"{position}-"
             return Path(tempfile.mkdtemp(prefix=f".new-{mark}", dir=self.trials))
@@ -286,8 +283,7 @@ class RunDir:
 
     @contextmanager
     def at_work(self, patience: float = 0.0) -> Iterator[None]:
-        """Hold the run, as `hold`, to make trials: what is half-written is removed before and after, so that it does not
-        matter where an interruption falls."""
+        """Hold the run, as `hold`, to make trials; what is half-written is removed before and after."""
         with self.hold(patience):
             if not self.names():
                 with as_disk_error(self.trials):

@@ -1,5 +1,4 @@
-"""Files and directories that appear whole, or not at all, even after a power cut; and what a disk refuses, as an error with a
-remedy."""
+"""Files and directories that appear whole or not at all, even after a power cut; a disk's errors with remedies."""
 
 import errno
 import os

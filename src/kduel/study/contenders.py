@@ -155,8 +155,7 @@ COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
 
 
 def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
-    """Name of a contender where the study gives none; of a path, that many last parts. `recipe`: whether
-    the name contains how it is built."""
+    """Name of a contender where the study gives none; of a path, that many last parts; perhaps with its `recipe`."""
     kernel, *rest = contender.kernel.split(",")
     given = [
         word.partition("=")[::2] for word in rest if re.match(r"[a-z]+=", word) and not word.startswith("ccache=")
@@ -234,8 +233,7 @@ def as_used(contender: Contender) -> Contender:
 
 
 def real_path(name: str) -> str:
-    """The path of a file or directory without links, after the name of its source (`tree:DIR`); `name` itself where there is
-    none."""
+    """A file's path without links, after its source's name (`tree:DIR`); `name` itself where there is none."""
     source, path = re.fullmatch(r"([a-z-]+:)?(.*)", name, re.DOTALL).groups("")  # type: ignore[union-attr]
     try:
         return f"{source}{Path(path).expanduser().resolve(strict=True)}"

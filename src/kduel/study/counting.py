@@ -37,8 +37,7 @@ def once_each(settings: dict[str, Any], given: int | None) -> int:
 
 
 def without_impossible(steps: list[Step], kind: str, settings: dict[str, Any]) -> tuple[list[Step], list[str]]:
-    """The steps that a machine of that kind can carry out with these settings, and a sentence about each of the
-    others. Raises InputError where none is left."""
+    """The steps that such a machine can carry out, and a sentence on each other. Raises InputError for none."""
     # Only here: who reads a study need not import what drives machines.
     from kduel.machines import machine_kind
 

@@ -307,8 +307,7 @@ class StepTable(Struct, kw_only=True):
 
 
 def cross_steps(table: dict[str, Any], factors: Iterable[ReadFactor]) -> list[StepTable]:
-    """One [[benchmark]] table for each combination of the factors that its benchmark has parameters for; what the table itself
-    gives for them is replaced."""
+    """A [[benchmark]] table for each combination of its factors; what the table gives for them is replaced."""
     known = parameters_of(table)
     own = [one for one in factors if one.of_steps and all(set(c) <= set(known) for c in one.changes.values())]
     found = []
@@ -340,8 +339,7 @@ def design_of(crossed: Crossing, table: DesignTable, steps: dict[str, StepCell])
 
 
 def family_name(labels: Sequence[str], used: Container[str]) -> str:
-    """Common part of the labels (`kload-cpu` of `kload-cpu-10` and `kload-cpu-100`), or all of them where
-    another family has that name; empty where they have nothing in common."""
+    """The labels' common part (`kload-cpu` of `kload-cpu-10`), or all of them if taken; empty without one."""
     words = [label.split("-") for label in labels]
     common = "-".join(word for word in words[0] if all(word in others for others in words[1:]))
     return ", ".join(labels) if common in used else common

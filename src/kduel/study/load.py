@@ -156,8 +156,7 @@ def check_bound(bound: Bound | None, steps: Sequence[Step], origin: str) -> Boun
 
 
 def check_about(about: StudyHeader, origin: str) -> None:
-    """Raises InputError for texts of [study] that are too long or cannot be shown in a line, or a name that is empty or looks
-    like a path. The description may have several lines."""
+    """Raises InputError for texts of [study] that are too long, cannot be shown, or a name that is no name."""
     if not about.name:
         raise InputError(f'{origin}: study: name = "" is no name', 'Give one, such as name = "scheduling".')
     check_printable("name", about.name, f"{origin}: study")

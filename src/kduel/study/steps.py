@@ -41,8 +41,7 @@ def check_slices(key: str, slices: int | None) -> None:
 def read_steps(
     tables: list[dict[str, Any]], origin: str, factors: Sequence[ReadFactor] = ()
 ) -> tuple[list[Step], dict[str, StepCell]]:
-    """The [[benchmark]] tables as steps, matrices and factors expanded, labels unique; and by label the place of those that
-    differ in a factor. Raises InputError naming the table."""
+    """The [[benchmark]] tables as steps with unique labels, and places of factors. Raises InputError."""
     steps: list[Step] = []
     places: dict[str, StepCell] = {}
     for number, table in enumerate(tables, 1):

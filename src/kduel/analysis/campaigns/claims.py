@@ -30,8 +30,7 @@ FEWEST = 3
 
 
 class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
-    """One claim: a change between two columns, that two are the same, that one column is the best of all, or one that no data
-    of the source can test."""
+    """A claim: a change, two columns the same, one the best of all, or one that no data of the source can test."""
 
     says: str
     """In the source's own words."""
@@ -40,8 +39,7 @@ class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
     before: str = ""
     after: str = ""
     printed: str = ""
-    """The change in per cent as printed, such as "-0.45": its digits say how exactly it can be checked. Of a rounded or vague one
-    a range: "30..40"."""
+    """The change in per cent as printed: its digits say how exactly to check it; a range is "30..40"."""
     side: Side = ""
     """Where `after` lies, in words only: "slower", "massively more"."""
     same: bool = False
@@ -174,8 +172,7 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
 
 
 def agrees(value: float, printed: str) -> bool:
-    """True if a printed figure is the value, rounded to the digits that it has, or a printed range holds it. Raises InputError for
-    no number."""
+    """True if a printed figure is the value rounded to its digits, or a range holds it. Raises InputError."""
     if not PRINTED.fullmatch(printed):
         raise InputError(
             f"a claim's printed change is {printed[:80]!r}",

@@ -60,8 +60,7 @@ class Column(Struct, kw_only=True):
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By label: the benchmark (`use`) and its parameters; of imported results with what it was called, where the files say."""
     exact: dict[str, Any] = field(default_factory=dict)
-    """The machine, where repeated trials on it give the same numbers: its values may be compared with those of a column that
-    has the same one. Else empty."""
+    """The machine, where repeated trials give the same numbers: equal ones may be compared. Else empty."""
     void: int = 0
     trials: int | None = None
     """How many there were; None for imported results."""
@@ -127,8 +126,7 @@ def columns_of(path: Path) -> list[Column]:
 
 
 def all_settings(machine: MachineRecord) -> Environment:
-    """A machine's settings with the defaults of those that its study does not state, as another study may state the same; as they
-    were stated where this version does not read them."""
+    """A machine's settings with defaults filled in; as they were stated where this version does not read them."""
     try:
         read = to_builtins(machine_kind(machine.kind).read_settings(machine.settings))
     except InputError:

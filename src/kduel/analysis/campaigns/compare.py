@@ -103,8 +103,7 @@ def campaigns(arguments: Sequence[str], *, delta: float | None = None, which: Wh
 
 
 def compare(found: Sequence[Column], *, delta: float | None = None, which: Which = "both") -> Campaigns:
-    """The comparison of columns. Raises InputError for a delta that cannot be meant. Contenders of one run are judged
-    by the run's own rule; without a `delta` also by its own."""
+    """The comparison of columns, of one run by its own rule. Raises InputError for an impossible delta."""
     keys, left_out = comparable(found)
     pairs = list(chosen_pairs([column.contender for column in found], which))
     rule = Rule.of_edition(
@@ -308,8 +307,7 @@ def compare_columns(
 
 
 def counted_otherwise(before: Column, after: Column) -> list[str]:
-    """Differences between two columns of exact counts that counts depend on: conditions are drawn by the seed, and what is counted
-    before an operation is a part of its conditions."""
+    """Differences between two exact columns on which counts depend, such as the seed, which draws conditions."""
     if not (before.exact and after.exact):
         return []
     named = {"seed": "another seed", "steps": "other operations", "parameters": "other parameters of operations"}

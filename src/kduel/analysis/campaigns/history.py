@@ -173,9 +173,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
 
 
 def undated_runs(dates: dict[str, dict[str, str]], chosen: str = "") -> dict[str, str]:
-    """By run: which contenders, of those with `chosen` in their names, are left out for their dates, and why.
-
-    `dates` has the date of every contender, by run."""
+    """By run: contenders, of those `chosen`, that are left out for their dates, and why; `dates` are by run."""
     found = {}
     for run, known in dates.items():
         wrong = {
@@ -193,8 +191,7 @@ def undated_runs(dates: dict[str, dict[str, str]], chosen: str = "") -> dict[str
 def line_of(
     place: tuple[str, str, str], unit: str, points: list[Point], alpha: float, told: Callable[[str, str], str]
 ) -> MetricSeries:
-    """One line of points in the order of time, its steps, and what else changed at each: `told` gives it for two
-    runs."""
+    """A line of points in order of time, its steps, and what else changed at each by `told`."""
     steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
     return MetricSeries(
         machine=place[0], contender=place[1], key=place[2], unit=unit, points=points, steps=steps,

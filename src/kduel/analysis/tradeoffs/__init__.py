@@ -1,5 +1,4 @@
-"""Trade-offs: which contender is best in which aspect, as far as verdicts carry it, and which of them no other
-beats in everything (Pareto)."""
+"""Trade-offs: which contender is best in which aspect by verdicts, and which no other beats in all (Pareto)."""
 
 from kduel.analysis.tradeoffs.aspects import Aspect, Standing, aspects
 from kduel.analysis.tradeoffs.pareto import Front, front

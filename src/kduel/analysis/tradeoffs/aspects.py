@@ -23,8 +23,7 @@ ROWS: dict[str, tuple[tuple[Measured, ...], Statistic | None]] = {
 """By title, in the order of the table: which aspects a row shows and, where it matters, which of their statistics."""
 
 Standing = Literal["best", "shared", ""]
-"""best: shown better than every other. shared: shown better than the rest, and none of those that share it shown to differ
-by what matters. Empty: the verdicts carry neither."""
+"""best: better than every other. shared: better than the rest, equal among themselves. Empty: not shown."""
 
 
 class Aspect(Struct, kw_only=True):

@@ -15,8 +15,7 @@ AXES: dict[str, tuple[tuple[Aspect, ...], Statistic | None]] = {
     "latency": (("wakeup-latency", "realtime-latency", "frame-latency"), "p99"),
     "power": (("power",), None),
 }
-"""By axis: the aspects that may stand for it, the better choice first, and which of their statistics; of several
-metrics a primary one goes first."""
+"""By axis: its aspects, the better choice first, and their statistics; primary metrics go first."""
 
 Axis = Literal["throughput", "latency", "power"]
 

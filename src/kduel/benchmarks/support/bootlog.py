@@ -72,8 +72,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     moments: dict[str, float]
     """begin, version, freed, init, ready: those that the console shows, in this order."""
     late: float = 0.0
-    """Seconds of the kernel's own time that had passed before its console spoke: that much of the stage `kernel` is reported
-    as `load`. 0 where it spoke at once (earlycon)."""
+    """Seconds of the kernel's time before its console spoke, reported as `load`, not `kernel`; 0 with earlycon."""
 
     def stages(self) -> dict[str, float]:
         """Each stage that both ends are known of, in seconds."""

@@ -40,8 +40,7 @@ def compile_expression(text: str) -> Any:
 
 
 def find_matches(text: str, within: str, started: float) -> Iterator[Any]:
-    """Each match of an expression. Raises MalformedError where they take too long; `started` is the thread's CPU time when the
-    step's first search began."""
+    """Each match. Raises MalformedError where they take too long since the thread's CPU time `started`."""
     expression = compile_expression(text)
     if expression.programsize * len(within) > MOST_WORK:
         raise MalformedError(

@@ -50,17 +50,14 @@ def read_boot_message(kernel_log: str) -> dict[str, int]:
 
 
 def read_meminfo(text: str) -> dict[str, int]:
-    """/proc/meminfo in KiB. The table of bytes with which 2.4 begins is passed over.
-
-    Raises ParseError where a name is there twice."""
+    """/proc/meminfo in KiB, without the table of bytes of 2.4. Raises ParseError where a name is there twice."""
     found = MEMINFO.findall(text)
     check_unique((name for name, _ in found), "the line of /proc/meminfo")
     return {name: int(number) for name, number in found}
 
 
 def memory_when_killed(kernel_log: str) -> int | None:
-    """KiB of anonymous memory that our program had when the kernel killed it, as reported by the kernel; None where
-    it does not report that."""
+    """KiB of anonymous memory of our program when it was killed, by the kernel's report; None without one."""
     accounts = [
         account
         for line in kernel_log.split("\n")

@@ -131,8 +131,7 @@ def read_table(text: str, columns: Sequence[str], what: str) -> list[list[str]]:
 
 
 def percentile_of(ascending_values: Sequence[int], per_mille: int, what: str) -> float:
-    """The smallest of the values, in ascending order, that so many thousandths of them do not exceed. Raises ParseError
-    where there are too few (`check_samples`)."""
+    """The smallest of ascending values that so many thousandths do not exceed. Raises ParseError for too few."""
     check_samples(len(ascending_values), per_mille, what)
     return float(ascending_values[-(-len(ascending_values) * per_mille // 1000) - 1])
 
@@ -154,8 +153,7 @@ def read_file(raw: Raw, name: str) -> str:
 
 
 def read_json(text: str, shape: type[T], what: str) -> T:
-    """A program's JSON as `shape`; unknown keys are passed over. Raises ParseError where it is cut, lacks something,
-    holds a number beyond bounds or nests without end."""
+    """A program's JSON as `shape`, unknown keys passed over. Raises ParseError if cut, invalid or too deep."""
     try:
         return decode(text, shape)
     except MalformedError as error:

@@ -121,8 +121,7 @@ def metrics() -> tuple[Metric, ...]:
 
 
 def read_step(directory: Path) -> dict[str, float]:
-    """Values of `metrics` from the copies in a step's directory; {} where the kernel has no counters, or they stood still.
-    Raises ParseError."""
+    """Values of `metrics` from a step's copies; {} where counters are missing or stood still. Raises ParseError."""
     try:
         before, after, switch = (read(directory / name) for name in (BEFORE, AFTER, SWITCH))
     except FileNotFoundError:
@@ -152,8 +151,7 @@ def difference(before: str, after: str) -> dict[str, float]:
 
 
 def sum_counters(text: str) -> dict[str, float]:
-    """Counters by name, summed over CPUs and domains, and by level where there are several; times in ns. Raises ParseError for a
-    version that is not known."""
+    """Counters by name, summed over CPUs and domains, and by level; times in ns. Raises ParseError."""
     version = _version(text)
     kinds, counters = _DOMAIN[version]
     columns = [f"{kind}-{counter}" for kind in kinds for counter in counters] + list(_LAST)

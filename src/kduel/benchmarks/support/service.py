@@ -79,14 +79,12 @@ def run_on_peer(lines: str) -> str:
 
 
 def port_of(name: str, usual: str, port: int) -> int:
-    """The port of the server `name`: `port` for the one called `usual`. Servers of one trial may run side by side, so each has its
-    own, below those that clients get."""
+    """The port of the server `name`, below those that clients get; `port` for the one called `usual`."""
     return port if name == usual else port + 1 + zlib.crc32(name.encode()) % 20_000
 
 
 def need(programs: Sequence[str], packages: Sequence[str]) -> str:
-    """Shell that ends with 127, and says what to install, where a program is missing: what is installed on a real machine is
-    its owner's."""
+    """Shell that ends with 127 and says what to install where a program is missing (on a real machine)."""
     named = " ".join(packages)
     return "".join(
         f'command -v "{program}" >/dev/null || '

@@ -84,10 +84,7 @@ def read_report(text: str, threads: int) -> dict[str, float]:
 
 
 def compute_rate(amount: float, printed: float, report: dict[str, float], what: str) -> float:
-    """`amount` over the total time, for what sysbench printed as `printed`.
-
-    Raises ParseError where more was printed: the time until the report is never shorter than the test.
-    """
+    """`amount` over the total time. Raises ParseError where more was `printed`: no report precedes its test."""
     rate = check_positive(amount, what) / report["total-time"]
     if printed > 1.01 * rate + ROUNDING:
         raise ParseError(f"the output contradicts itself: {what} is {printed:g} in one place and {rate:g} in another")

@@ -228,8 +228,7 @@ def effect_table(
 
 
 def arm_conditions(cells: Sequence[Cell], arms: Mapping[str, Floats]) -> dict[str, list[dict[str, float]]]:
-    """By arm and block: its count under each condition under which all of its cells were counted; nothing where a cell has
-    none."""
+    """By arm and block: its count under each condition that all of its cells have; nothing where a cell has none."""
     counted = [cell.table.conditions.get(cell.contender) for cell in cells]
     found: dict[str, list[dict[str, float]]] = {}
     for name, weights in arms.items():

@@ -65,8 +65,7 @@ class Case:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """By arm, how many values it has in the blocks in which both arms were run: what an interrupted run has not carried
-        out yet is not lost."""
+        """By arm, its number of values in the blocks in which both were run: an interrupted run loses nothing yet."""
         run = [self.table.order.get(arm.name, []) for arm in self.arms]
         blocks = self.table.blocks
         if self.paired and all(run):

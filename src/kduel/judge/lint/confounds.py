@@ -261,8 +261,7 @@ def is_declared(group: str, key: str, values: list[Any], declared: DeclaredDiffe
 def follows(
     path: tuple[str, str], leaves: Mapping[str, Mapping[tuple[str, str], Any]], declared: DeclaredDifferences
 ) -> bool:
-    """True if a declared difference of the command lines sets this property: its parameters are declared, and contenders
-    that give them alike have it alike."""
+    """True if a declared difference of the command lines sets this property: equal parameters give equal values."""
     parameters = SET_BY.get(path, frozenset()) | (EVERY_MITIGATION if path[0] == "mitigations" else frozenset())
     if not parameters & declared.cmdline:
         return False

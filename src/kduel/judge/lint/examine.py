@@ -19,9 +19,7 @@ def examine(
     contenders: Sequence[Contender],
     declared: Sequence[str] = (),
 ) -> None:
-    """Fill in `differences` and all warnings of `results`.
-
-    `environments` has each contender's trials; `declared` are further keys that the study says differ."""
+    """Fill in `differences` and all warnings of `results`. `declared` are further keys that the study says differ."""
     for case in cases(results, samples):
         for finding in catalogue().values():
             seen = case.with_levelled_machines if finding.levelled else case

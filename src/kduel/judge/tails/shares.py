@@ -19,8 +19,7 @@ from kduel.judge.verdict.spending import Floats, critical_t
 FEWEST_BOOTS = 10
 """Fewer boots may all have missed a mode that every fourth boot is in."""
 FOR_SKEWNESS = 0.5
-"""Part of the level that boots use: their shares are skewed, and with all of it intervals cover 1 to 2 points less than nominal
-(docs/evidence/tails.md)."""
+"""Part of the level that boots use: shares are skewed, intervals too short (docs/evidence/tails.md)."""
 
 
 class BootShares(NamedTuple):
@@ -50,8 +49,7 @@ def pool(boots: list[Distribution]) -> BootShares:
 
 
 def share_interval(shares: Floats, samples: Floats, level: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Mean share of the boots, each counted once, with both ends of its interval at 1 - `level`; `shares` are by boot (first axis)
-    and threshold."""
+    """Mean share of the boots with its interval at 1 - `level`; `shares` are by boot (first axis) and threshold."""
     boots, total = shares.shape[0], float(samples.sum())
     mean = shares.mean(axis=0)
     variance = shares.var(axis=0, ddof=1) / boots

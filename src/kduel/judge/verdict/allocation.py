@@ -40,8 +40,7 @@ class MetricParts(Struct, kw_only=True):
     advice: Advice | None
     """None for a step in one piece, of which it is not known how much comes from within a boot."""
     best_slices: int | None = None
-    """Slices a boot that give this metric the narrowest interval for the time, boots' and slices' costs as measured; null for
-    a step in one piece."""
+    """Slices a boot that give the narrowest interval for the time, at measured costs; null for one piece."""
 
 
 class Allocation(Struct, kw_only=True):

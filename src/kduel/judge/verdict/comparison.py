@@ -20,13 +20,11 @@ from kduel.judge.verdict.spending import Floats
 from kduel.judge.verdict.strata import Machines
 
 ROUNDING = 1e-12
-"""Two values that differ by less than this share of themselves are the same, unless both are whole numbers, which are
-counted: no measurement is finer."""
+"""Values that differ by a smaller share are the same, unless both are whole numbers, which are counted."""
 EXACT_WHOLE = 2.0**53
 """Up to here every whole number is a float of its own."""
 TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
-"""In these nothing stays exactly the same: where no value varies, the clock's step hides that they do, and the arms
-are not called equal."""
+"""In these nothing stays exactly the same: where no value varies, the clock is coarse, and no arms are equal."""
 RATE_UNITS = frozenset(("fps", "iops", "bps", "kbps", "mbps", "gbps"))
 """Rates over time whose unit does not show it, in lower case."""
 
@@ -101,8 +99,7 @@ def columns(table: Samples, counted: Sequence[int]) -> dict[str, Floats]:
 
 
 def compared_values(samples: Sequence[Samples], rule: Rule) -> list[dict[str, list[float]]]:
-    """By table and contender, the values that verdicts rest on, each contender against each other: those of complete
-    blocks that count, or all where blocks are no pairs."""
+    """By table and contender, the values that verdicts rest on: of complete blocks, or all if they are no pairs."""
     counted = counted_blocks(samples, rule)
     found = []
     for table in samples:
@@ -147,8 +144,7 @@ class Comparison:
 
     @cached_property
     def conditions(self) -> list[ConditionResult]:
-        """Counts of both arms under the same condition of the same block. What a later block repeats to the last digit is no
-        further condition."""
+        """Counts of both arms under the same condition of the same block; exact repetitions are left out."""
         if not self.table.conditions:
             return []
         arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
@@ -187,8 +183,7 @@ class Comparison:
 
     @cached_property
     def machines_of_blocks(self) -> Machines | None:
-        """By block that counts: the place of its machine in `machine_names`; None where all are of one and the verdict
-        is about that one."""
+        """By block that counts: its machine's place in `machine_names`; None where the verdict is about one."""
         if len(set(self.table.machines)) < 2 and self.rule.scope == "these":
             return None
         names = self.table.machines or [""] * len(self.table.blocks)
@@ -215,8 +210,7 @@ class Comparison:
 
     @cached_property
     def sufficient(self) -> NDArray[np.bool_]:
-        """By look: whether the pairs of each machine are enough to tell noise from an effect, and the machines have the
-        shares of the blocks that they have now."""
+        """By look: whether each machine has enough pairs, and the machines have their present shares of blocks."""
         if self.machines is None or self.machines_of_blocks is None:
             return np.ones(len(self.looks.pairs), dtype=bool)
         found: NDArray[np.bool_] = strata.enough(
@@ -311,8 +305,7 @@ def family(samples: Sequence[Samples]) -> int:
 
 
 def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
-    """Every metric of every contender, in the order of `samples`, over the blocks that count. Raises InputError where
-    a table cannot be judged."""
+    """Every metric of every contender, in the order of `samples`, over the blocks that count. Raises InputError."""
     check(samples)
     rule = rule.for_comparisons(family(samples))
     counted = counted_blocks(samples, rule)

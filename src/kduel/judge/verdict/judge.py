@@ -36,8 +36,7 @@ def judge_primary(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
 
 
 def assess_certain(c: Comparison) -> Assessment | None:
-    """Assessment of what chance has no part in: of counts, and of something built, which is larger or smaller, not slower or
-    faster. None for a sample."""
+    """Assessment of what chance has no part in: counts, and something built, by size. None for a sample."""
     if c.table.evidence.varies:
         return None
     finding = assess_exact(c)
@@ -145,8 +144,7 @@ REPEATED = (1.0, 0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-12)
 
 
 def repeated_p(c: Comparison) -> float | None:
-    """The least alpha with which the present look would have called a difference; None where nothing varies, or where
-    contender and place are confounded."""
+    """The least alpha with which the present look calls a difference; None if nothing varies or place confounds."""
     if not c.looks.pairs or c.scales[-1] == "exact" or not c.orders_vary[-1]:
         return None
     mean, error, freedom = (float(values[-1]) for values in c.estimates)
@@ -162,8 +160,7 @@ def repeated_p(c: Comparison) -> float | None:
 
 
 def assess_exact(c: Comparison) -> Assessment:
-    """A deterministic machine's values: nothing to estimate. Several pairs (conditions that must not matter, address
-    layouts) give a range, which takes the interval's place."""
+    """A deterministic machine's values: nothing to estimate. Several pairs give a range in place of the interval."""
     if not c.n:
         return Assessment(scale="exact", verdict="undecided")
     conditions = c.conditions

@@ -14,8 +14,7 @@ from kduel.judge.verdict.sample_size import FEWEST_FOR_SPREAD
 from kduel.judge.verdict.spending import Floats
 
 Arms = NDArray[np.int_]
-"""Shape (runs, trials): which contender each trial in the order of time is of, 0 for the baseline. Blocks follow one
-another, each with one trial of every contender."""
+"""Shape (runs, trials) in order of time: each trial's contender, 0 the baseline. Blocks follow one another."""
 Draw = Callable[[np.random.Generator, Arms], Floats]
 """The logarithms of the values of those trials, with no effect in them; NaN is a missing value."""
 

@@ -196,8 +196,7 @@ def reported_interval(finding: Assessment) -> tuple[float | None, float | None, 
 
 
 def show_range(result: MetricResult) -> None:
-    """Show counts under conditions: those of the condition with the median difference, which therefore subtract to the
-    effect, and the range of the difference in per cent."""
+    """Show counts of the condition with the median difference, and the range of the difference in per cent."""
     ranked = sorted(result.conditions, key=lambda one: one.difference)
     middle = ranked[(len(ranked) - 1) // 2 : len(ranked) // 2 + 1]
     before, after = (float(np.mean([getattr(one, arm) for one in middle])) for arm in ("baseline", "contender"))
@@ -233,8 +232,7 @@ def sd_of(values: Floats) -> float | None:
 
 
 def below_delta(before: Floats, finding: Assessment, rule: Rule, pairs: Sequence[tuple[float, float]] = ()) -> bool:
-    """True if a difference was called that lies inside the smallest effect of interest; of an exact one in each of the
-    pairs (conditions, blocks), in per cent of its own baseline."""
+    """True if a called difference lies inside the smallest effect of interest; an exact one in each of the pairs."""
     if finding.verdict in ("equivalent", "equal", "undecided") or finding.low is None or finding.high is None:
         return False
     largest = max(abs(finding.low), abs(finding.high))

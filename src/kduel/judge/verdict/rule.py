@@ -29,8 +29,7 @@ def fewest_for(comparisons: int, steps: tuple[tuple[int, int], ...] = PRESENT.fe
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The stopping rule of a run. Numbers of blocks count the blocks of the run, complete or not. Raises InputError,
-    when made, for numbers that cannot be meant."""
+    """The stopping rule of a run, in blocks of the run, complete or not. Raises InputError for impossible numbers."""
 
     delta_pct: float = 1.0
     """The smallest effect of interest, in per cent."""
@@ -124,8 +123,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def planned_rule(study: StudyResult) -> Rule:
-    """The rule that a run was planned by: looks on the way, or one look at a fixed number of blocks. Raises InputError
-    for an edition that is not known."""
+    """The rule that a run was planned by. Raises InputError for an edition that is not known."""
     given: dict[str, Any] = {
         "edition": study.edition,
         "delta_pct": study.delta,

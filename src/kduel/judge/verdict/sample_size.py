@@ -272,8 +272,7 @@ def divide(
     boot_seconds: float | None,
     iteration_seconds: float | None,
 ) -> Division | None:
-    """Division of the time: `arms` holds each contender's boots, each a list of iterations. None where no boot has
-    two iterations or values are not positive."""
+    """Division of the time: `arms` has boots, each a list of iterations. None without two, or if not positive."""
     known = [parts for parts in map(variance_parts, arms) if parts is not None]
     if not known:
         return None

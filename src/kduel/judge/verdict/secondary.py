@@ -88,8 +88,7 @@ def signs_of(n: int) -> Floats:
 
 
 def wilcoxon(differences: Floats) -> float | None:
-    """Two-sided p of the signed-rank test; zeros are left out, ties get their mean rank and are allowed for. Exact
-    for up to 50 differences, else by the normal approximation."""
+    """Two-sided p of the signed-rank test without zeros, ties allowed for. Exact up to 50 values, else normal."""
     kept = differences[differences != 0]
     n = kept.size
     if differences.size < 2:
@@ -186,8 +185,7 @@ def cliffs_delta(before: Floats, after: Floats) -> float | None:
 
 
 def mann_whitney(before: Floats, after: Floats) -> float | None:
-    """Two-sided p of the rank-sum test as if the values were not paired. Exact, ties allowed for, up to 40 values;
-    else normal, corrected for ties and continuity."""
+    """Two-sided p of the rank-sum test, unpaired, ties allowed for. Exact up to 40 values, else normal, corrected."""
     m, n = before.size, after.size
     if min(m, n) < 2:
         return None

@@ -71,9 +71,7 @@ def critical_t(levels: ArrayLike, freedom: ArrayLike) -> Floats:
 
 @lru_cache(maxsize=4096)
 def one_sided_bounds(information: tuple[float, ...], total: tuple[float, ...]) -> tuple[float, ...]:
-    """Upper bounds in z, per look, that are first crossed with probability `total` by that look.
-
-    `information` rises strictly (the variance of the sum); `total` does not fall."""
+    """Upper bounds in z that are first crossed with probability `total` by each look; `information` rises."""
     if not information:
         return ()
     gains = np.diff(np.array(information))
@@ -129,9 +127,7 @@ REPORTED_LEVEL = 0.05
 
 
 def mean_interval(values: ArrayLike, level: float = REPORTED_LEVEL) -> tuple[float, float, float] | None:
-    """The mean of independent values with both ends of the two-sided interval; None for fewer than two values.
-
-    `values` has one axis; the ends are in the unit of the values."""
+    """The mean of independent values (one axis) with its two-sided interval; None for fewer than two values."""
     array = np.asarray(values, dtype=float)
     if array.size < 2:
         return None

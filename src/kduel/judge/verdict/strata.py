@@ -198,8 +198,7 @@ class Heterogeneity(NamedTuple):
 
 
 def heterogeneity(found: Fit, level: float) -> Heterogeneity:
-    """The Q-profile interval (Viechtbauer, 2007) with the pooled variance and quantiles of F, since that is
-    estimated. Zero to infinity where nothing is known of the noise."""
+    """The Q-profile interval (Viechtbauer, 2007), pooled variance, quantiles of F. To infinity without noise."""
     noise = variance_within(found)
     between = found.counts.size - 1.0
     lower, middle, upper = (
@@ -236,8 +235,7 @@ class Single(NamedTuple):
     others: Floats
     """The effect on the other machines, each counted by its blocks."""
     excess: Floats
-    """How far it is from the others, as a share of what chance explains, all machines together at the level: above 1 it
-    differs. 0 where nothing is known of the noise."""
+    """How far it is from the others, as a share of what chance explains: above 1 it differs. 0 if unknown."""
 
 
 def effects_by_machine(found: Fit, level: float) -> Single:

@@ -107,18 +107,14 @@ class Index(Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...]
     packages: list[Package]
     failed: dict[str, str] = {}
-    """Suites that the mirror has but that could not be read or verified, and why. Such an index is stored only if
-    all of them have expired: asking again gives the same."""
+    """Suites that could not be read or verified, and why; the index is stored only if all have expired."""
 
 
 SCHEMA = 1
 
 
 class Archive:
-    """The kernel team's packages (`linux-*`) of all suites for one architecture, newest first.
-
-    Any number of processes may use one cache. Nothing is fetched when `offline`.
-    """
+    """The kernel team's packages of all suites for one architecture, newest first; no fetching when `offline`."""
 
     def __init__(
         self, cache: Cache, progress: Progress, offline: bool = False, *, architecture: str = "amd64"

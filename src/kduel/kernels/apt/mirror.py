@@ -51,10 +51,7 @@ def security_mirror() -> str:
 
 
 def keyring() -> Path:
-    """Debian's public keys: $KDUEL_DEBIAN_KEYRING (for a mirror that is signed again), else those installed.
-
-    Raises HostError where there are none.
-    """
+    """Debian's public keys: $KDUEL_DEBIAN_KEYRING, else those installed. Raises HostError where there are none."""
     given = os.environ.get("KDUEL_DEBIAN_KEYRING")
     if given and not Path(given).is_file():
         raise HostError(f"KDUEL_DEBIAN_KEYRING names no file: {given}", "Correct or unset it.")

@@ -101,10 +101,7 @@ def read_base(part: str) -> str | bytes:
 
 
 def read_addition(part: str, arch: str) -> bytes:
-    """The settings that a part adds; of the tree's own fragments (NAME.config), their name, for make.
-
-    Raises InputError.
-    """
+    """The settings that a part adds; of the tree's fragments (NAME.config) their name. Raises InputError."""
     if part == "guest":
         folder = resources.files("kduel.kernels.compile") / "fragments"
         return b"".join((folder / name).read_bytes() for name in ("guest.config", f"guest.{arch}.config"))

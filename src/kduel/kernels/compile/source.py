@@ -41,10 +41,7 @@ class SourceTree(Struct, frozen=True, kw_only=True):
 
 
 def unpack_tree(key: str, extract: Callable[[Path], None], *, cache: Cache) -> Path:
-    """The tree that `extract` leaves in the directory given to it, or in the one directory therein; kept in the cache.
-
-    Raises InputError where it is no kernel's tree.
-    """
+    """The tree that `extract` leaves in its directory, or one below, in the cache. Raises InputError for none."""
 
     def build(into: Path) -> None:
         fresh = into / "unpacked"
@@ -94,10 +91,7 @@ def patch_tree(source: SourceTree, patch: Path, *, cache: Cache) -> SourceTree:
 
 
 def untar(archive: Path | None, into: Path, feed: subprocess.Popen[bytes] | None = None) -> None:
-    """Unpack a tar file of any compression, or what a process gives. Raises InputError, HostError.
-
-    tar itself refuses members that would leave the directory.
-    """
+    """Unpack a tar of any compression; members that would leave the directory are refused by tar. Raises errors."""
     command = ["tar", "-x", "-C", str(into), "--no-same-owner", "--no-same-permissions", "-f", str(archive or "-")]
     with as_tar_error():
         done = subprocess.run(

@@ -70,10 +70,7 @@ def own_target() -> str:
 
 
 def compiler_version(target: Target) -> str:
-    """The version that the compiler prints, such as `powerpc-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0`.
-
-    Raises HostError that names the package to install.
-    """
+    """The version that the compiler prints. Raises HostError that names the package to install."""
     for name, package in (("make", "make"), ("gcc", target.package if target.cross else "gcc")):
         program = name if name == "make" else target.tool(name)
         if shutil.which(program) is None:

@@ -84,8 +84,7 @@ def embedded_config(path: Path) -> str | None:
 
 
 def kernel_contents(path: Path) -> bytes:
-    """The kernel proper inside an image, uncompressed. Raises InputError for a damaged image, HostError for a
-    compression that this host cannot undo."""
+    """The kernel inside an image, uncompressed. Raises InputError (damaged), HostError (unknown compression)."""
     with memory_file() as stream:
         _write_contents(path, stream)
         stream.seek(0)
@@ -140,10 +139,7 @@ def uncompressed_kernel(kernel: Kernel, cache: Cache) -> Path | None:
 
 
 def images_entered_alike(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
-    """Files that QEMU is to boot, by the same keys: all kernels by their PVH entries, or none, since the way in takes time.
-
-    Raises InputError, HostError as `kernel_contents`.
-    """
+    """Files to boot, by the same keys: all by PVH entries, or none, for equal time. Raises as `kernel_contents`."""
     plain = {key: uncompressed_kernel(kernel, cache) for key, kernel in kernels.items()}
     same = all(plain.values())
     return {key: (same and plain[key]) or kernel.image for key, kernel in kernels.items()}
@@ -177,10 +173,7 @@ def pvh_entry(elf: Bytes) -> int | None:
 
 
 def decompress(data: bytes, path: Path) -> bytes:
-    """Undo whichever compression the kernel's build uses; plain data comes back as it is.
-
-    Raises InputError where it is damaged, HostError where this host lacks the program for it.
-    """
+    """Undo a kernel's compression; plain data stays. Raises InputError (damaged), HostError (no program)."""
     with memory_file() as stream:
         _write_decompressed(data, stream, path)
         stream.seek(0)

@@ -80,10 +80,7 @@ def modules_place(given: str) -> Path:
 
 
 def modinfo(path: Path) -> dict[str, list[str]]:
-    """The .modinfo of a module file: keys such as `depends`, `softdep`, `alias`, `vermagic`, with all their values.
-
-    Raises InputError where the file is no module.
-    """
+    """The .modinfo of a module file by key, with all values. Raises InputError where the file is no module."""
     found: dict[str, list[str]] = {}
     for entry in _modinfo_section(module_bytes(path), path).split(b"\0"):
         key, equals, value = entry.partition(b"=")

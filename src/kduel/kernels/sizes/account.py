@@ -107,8 +107,7 @@ def stable_name(name: str) -> str:
 
 
 class Origins:
-    """Finds the object that a symbol of vmlinux came from. Each of the objects' symbols is used once, in their order,
-    so that static functions of one name each find their own."""
+    """Finds the object of a symbol of vmlinux: each symbol is used once, in order, for equally named functions."""
 
     def __init__(self, path: Path) -> None:
         self.waiting: dict[str, list[tuple[str, str, int]]] = defaultdict(list)

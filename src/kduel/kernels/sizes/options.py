@@ -19,8 +19,7 @@ class OptionSizes:
         self.option_of = cache(self._option_of)
 
     def _option_of(self, path: str) -> str:
-        """The option, without CONFIG_, that an object or a directory (`fs/ext4/`) is built for; empty where none is
-        named, so that it is always built."""
+        """The option, without CONFIG_, of an object or a directory (`fs/ext4/`); empty for what is always built."""
         place = PurePosixPath(path)
         parent = "" if str(place.parent) == "." else f"{place.parent}/"
         name = place.name + ("/" if path.endswith("/") else "")

@@ -51,8 +51,7 @@ class DescribedBoard(GuestMachine):
         """Add what boots the board, with its facts. Raises HostError where it cannot be had."""
 
     def boot_files(self, trial: Trial) -> bytes:
-        """Files of a boot: its initial RAM disk, or the disk of its root; nothing where that is a directory,
-        which is then made ready for it."""
+        """A boot's initial RAM disk, or the disk of its root; nothing where that is a directory, made later."""
         archive = super().boot_files(trial)
         if self.board.root == "disk":
             return mounted.disk(archive)
@@ -94,8 +93,7 @@ class DescribedBoard(GuestMachine):
 
 
 def lock_tree(tree: str) -> int:
-    """A lock on the directory that a server offers to the board, as a file descriptor. Raises HostError where it is in
-    use, or holds what is not ours."""
+    """A lock on the board's directory at the server, as a descriptor. Raises HostError if in use, or not ours."""
     mounted.check_ours(Path(tree))
     held = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
     try:

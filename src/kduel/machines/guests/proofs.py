@@ -20,8 +20,7 @@ NOT_DETERMINISTIC = "not-deterministic"
 
 
 class Proofs:
-    """Boots a trial as often as it takes to prove it. `key` is a hash of all that determines it, by which the cache keeps its
-    proof."""
+    """Boots a trial as often as it takes to prove it; `key` is a hash of all that determines it."""
 
     def __init__(self, cache: Cache, key: str, boot_once: Callable[[Trial], Outcome]) -> None:
         self.cache, self.key, self.boot_once = cache, key, boot_once

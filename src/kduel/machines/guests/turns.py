@@ -54,8 +54,7 @@ class Turns(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def bring_online(cpus: int, *, descending: bool) -> str:
-    """Shell lines before the trial's script: all CPUs online, in one order or the other, and the kernel's statistics of
-    scheduling switched on."""
+    """Shell lines before the script: all CPUs online, in one order or the other; scheduling statistics on."""
     order = range(1, cpus)
     numbers = " ".join(map(str, reversed(order) if descending else order))
     return f"for cpu in {numbers}; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done\n{schedstat.ENABLE}"

@@ -47,8 +47,7 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
 
 
 def examine_tree(root: Path) -> list[Check]:
-    """Conditions of another machine, whose files lie below `root`, that bias measurements on it. A run reports what
-    prevents them."""
+    """Conditions of another machine, with files below `root`, that bias measurements and do not prevent them."""
     looks = (load, steal, clock, governor, turbo, throttling, smt, battery, services, units, threads)
     found = [finding for look in looks for finding in look(root)]
     return sorted(found, key=lambda finding: finding.weight == "good")

@@ -78,8 +78,7 @@ class ConsoleResults:
 
 
 class Letters:
-    """Results that come as lines of base64 of a gzip. They are unpacked as they come, and no further than announced:
-    a megabyte of gzip may be a gigabyte."""
+    """Results as lines of base64 of a gzip, unpacked as they come and no further than announced."""
 
     def __init__(self, inbox: envelope.Inbox, size: int) -> None:
         self.inbox, self.left = inbox, size

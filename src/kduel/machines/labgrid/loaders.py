@@ -66,8 +66,7 @@ class Fastboot:
             need(self.driver.tool, "fastboot")
 
     def start(self, cmdline: str, tell: Tell) -> str:
-        """Write the root where it has a partition, and boot; what went wrong, or nothing. Raises HostError where the
-        image cannot be packed."""
+        """Write the root's partition, if any, and boot; gives what went wrong. Raises HostError for the image."""
         self._pack(cmdline)
         steps = [["flash", self.real.flash, ROOT]] if self.real.flash else []
         for *words, file in [*steps, ["boot", IMAGE]]:

@@ -96,8 +96,7 @@ class Connection:
         root: bool = True,
         out: BinaryIO | None = None,
     ) -> CommandResult:
-        """Shell lines there, as root by default. What they print goes to the file `out` where one is given,
-        and is else in `CommandResult`. Raises ConnectionLost and TrialRefused."""
+        """Shell lines there, as root by default; output into `out`, if given. Raises ConnectionLost, TrialRefused."""
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
             command = f"sudo -n {command}"

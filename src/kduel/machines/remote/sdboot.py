@@ -63,10 +63,7 @@ def entry_of(listing: str, release: str) -> BootEntry:
 
 
 def own_entry(like: BootEntry, number: int, words: str) -> tuple[BootEntry, str]:
-    """An entry as `like` with further words on the command line; and shell that writes it.
-
-    It has no sort key, and so comes behind all that have one: it must not become the default.
-    """
+    """An entry as `like` with further words, and shell that writes it; without a sort key it is no default."""
     file = f"{OWN}{number}.conf"
     kept = [line for line in like.text.strip().splitlines() if not re.match(r"(title|sort-key)\s", line)]
     text = "\n".join([f"title {file}", *kept, f"options {words}", ""])

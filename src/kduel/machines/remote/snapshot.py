@@ -1,5 +1,4 @@
-"""A machine's /proc and /sys, as far as they show conditions that bias measurements, copied here as a small tree of
-files."""
+"""A machine's /proc and /sys, as far as conditions bias measurements, as a small tree of files here."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -16,8 +15,7 @@ FILES = (
     "/sys/devices/system/cpu/smt/active /sys/class/power_supply/*/type /sys/class/power_supply/*/status"
 )
 UNITS = "units"
-"""A file at the tree's top: the services that are enabled and the timers that are active, one a line; no file where
-systemd does not report this user."""
+"""A file at the top: enabled services and active timers, one a line; missing where systemd does not tell."""
 SCRIPT = f"""grep -sa . {FILES}
 listed() {{ systemctl list-unit-files >/dev/null 2>&1; }}
 listed || {{ [ -d /run/systemd/system ] && sleep 20 && listed; }} || echo no-units

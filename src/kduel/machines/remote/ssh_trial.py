@@ -33,8 +33,7 @@ RETRY = 3.0
 LEAST_FREE = 256
 """KiB: with less the disk counts as full."""
 OWN_WORDS = "   "
-"""Stands before a contender's own words on the command line: a kernel ignores it, and a run that goes on from such a
-boot must not take them for the machine's."""
+"""Stands before a contender's own words: kernels ignore it, and a later run tells them from the machine's."""
 RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 END = """\
@@ -49,8 +48,7 @@ for d in {place}/kduel-*; do
     sh "$d/conditions.sh" restore
     rm -rf "$d"
 done"""
-"""Ends scripts of trials that nobody waits for any more, by their session, if one of it works in the trial's directory, and
-puts back what they set."""
+"""Ends scripts of abandoned trials by their session, if in the trial's directory, and restores what they set."""
 
 
 class Observation(Struct, frozen=True):
@@ -149,8 +147,7 @@ class Journey:
         self.connection.run(END.format(place=shlex.quote(self.settings.directory.rstrip("/"))))
 
     def end_dead_trial(self) -> Outcome:
-        """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises ConnectionLost,
-        TrialRefused."""
+        """Keep a dead machine's messages, remove the trial's files there. Raises ConnectionLost, TrialRefused."""
         self.tell(self.last_words())
         place = shlex.quote(self.directory)
         clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
@@ -285,8 +282,7 @@ class Journey:
                 return found
 
     def compare_clocks(self, began: Observation, ended: Observation) -> None:
-        """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime, which is not
-        affected."""
+        """Keep as a fact that a clock was set meanwhile; durations are of uptime, which is not affected."""
         jump = (ended.date - began.date) - (ended.at - began.at)
         if abs(jump) > 2 + 0.01 * (ended.at - began.at) and ended.boot_id == began.boot_id:
             self.facts["clock_jump_seconds"] = round(jump, 1)

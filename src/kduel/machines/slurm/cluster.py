@@ -152,8 +152,7 @@ def describe_not_started(job: str, node: str, reason: str) -> str:
 
 
 def job_state(job: str) -> tuple[str, str]:
-    """A job's state, such as RUNNING, and Slurm's reason for it; GONE where Slurm no longer knows it. Raises HostError
-    where Slurm does not answer."""
+    """A job's state, such as RUNNING, and Slurm's reason; GONE where it is unknown. Raises HostError."""
     try:
         shown = slurm("scontrol", "-o", "show", "job", job)
     except HostError as error:

@@ -184,8 +184,7 @@ def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
 
 
 def differing(results: Results, baseline: str, contender: str) -> tuple[list[MetricResult], list[MetricResult]]:
-    """Metrics that decide on a pair, in a matrix a benchmark's first one; and those that differ by what matters, the largest first
-    and maxima, which one sample decides, last."""
+    """Metrics that decide on a pair, and those that differ by what matters, the largest first and maxima last."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
     metrics = first_metrics(metrics) if all_placed(results) else metrics

@@ -117,8 +117,7 @@ def other_signs(results: Results) -> list[str]:
 
 
 def means_gap(metric: MetricResult, delta: float | None) -> float | None:
-    """The change of the two means in per cent, where a reader who divides them would find quite another size than the change of the
-    table; else None."""
+    """The change of the two means in per cent, where it is quite another size than the table's change; else None."""
     if metric.scale != "ratio" or metric.mean is None or not metric.baseline_mean or metric.effect_pct is None:
         return None
     found = 100 * (metric.mean / metric.baseline_mean - 1)
@@ -168,8 +167,7 @@ def incomplete_blocks_sentence(results: Results, yet: str) -> list[str]:
 
 
 def repetitions(results: Results) -> list[str]:
-    """Boots that were made again for a fault that is not their contender's, a sentence for each kind; what the host
-    disturbed is in the host's own sentence."""
+    """Boots made again for a fault that is not their contender's, a sentence for each kind, but for the host's."""
     counts: dict[str, Counter[str]] = {}
     for trial in results.repeated:
         if trial.void and trial.void.code != HOST_DISTURBED:

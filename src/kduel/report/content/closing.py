@@ -1,6 +1,4 @@
-"""A run's result on one screen: the headline, the table of intervals, at most three findings, and what to do next.
-
-All the rest is in the report; `kduel report` prints it."""
+"""A run's result on one screen: headline, intervals, at most three findings, what to do next; not the report."""
 
 import textwrap
 
@@ -99,8 +97,7 @@ def first_of(said: list[str], mark: str, more: str, width: int, height: int) -> 
 
 
 def short(note: Note) -> str:
-    """The cause, how many metrics it touches, and the weightiest evidence. What is about the whole run names its cause
-    itself."""
+    """The cause, how many metrics it touches, and the weightiest evidence; of the whole run the evidence alone."""
     touches = note.touches
     if not touches:
         return note.message
@@ -126,8 +123,7 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
 
 
 def with_command(sentence: str, command: str, width: int) -> list[str]:
-    """`→ sentence command`, the command on a line of its own where both are too long for one: it is to be pasted, so it is
-    neither folded nor cut."""
+    """`→ sentence command`, the command unbroken so that it can be pasted: on a line of its own where it must be."""
     if not command:
         return wrap_marked(sentence, width, "→ ", LINES_EACH)
     whole = f"→ {sentence} {command}"

@@ -95,8 +95,7 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
 
 
 def name(metric: MetricResult) -> str:
-    """The operation, which distinguishes the metrics of such a run; with what is counted where that is not the usual call:
-    `pipe, mean`."""
+    """The operation; with what is counted where that is not the usual call: `pipe, mean`."""
     way = metric.metric.removeprefix(f"{SHARING[0] if metric.unit in SHARING else metric.unit}-")
     return visible(metric.benchmark if way == metric.metric else f"{metric.benchmark}, {way}", 60)
 
@@ -113,8 +112,7 @@ class Columns(Struct, frozen=True):
 
     @classmethod
     def fit(cls, metrics: Sequence[MetricResult], width: int) -> "Columns":
-        """Wide enough for these; in too narrow a page only for the usual ones, as a boot has four digits more than any
-        other, and in a narrower one with narrow gaps."""
+        """Wide enough for these; in a narrow page for the usual ones only: a boot has four digits more."""
         usual = [m for m in metrics if max(m.baseline_mean or 0, m.mean or 0) < LONG]
         names = max((len(name(m)) for m in metrics), default=0)
         headings = ("change", f"over {ranged_over(metrics)}", "before → after")
@@ -235,8 +233,7 @@ def modes_of(modes: Sequence[Mode]) -> str:
 
 
 def differs_from(metric: MetricResult, usual: MetricResult) -> bool:
-    """True if its difference lies outside the usual one's range by more than OUTSIDE_PCT, or goes the other way by delta
-    or more."""
+    """True if its difference lies outside the usual range by more than OUTSIDE_PCT, or beyond delta the other way."""
     share, usually = relative_pct(metric), relative_pct(usual)
     if share is None or usually is None:
         return False

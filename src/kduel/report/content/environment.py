@@ -60,8 +60,7 @@ def alike_rows(differences: list[Difference]) -> list[tuple[list[str], dict[str,
 
 
 def environment_rows(results: Results) -> list[tuple[str, list[str]]]:
-    """(key, value by contender) of all that was captured and of the machine, without its warning, which is a caveat; the same
-    keys in one row."""
+    """(key, value by contender) of all that was captured and of the machine; the same keys in one row."""
     names = [contender.name for contender in results.contenders]
     columns = [dict(flat(results.environment.get(name, {}))) for name in names]
     keys = list(dict.fromkeys(key for column in columns for key in column))

@@ -57,8 +57,7 @@ class CellMean(Struct, kw_only=True):
 
 
 def row_name(one: EffectResult, effects: Sequence[EffectResult]) -> str:
-    """The effect's name; of a main effect that is shown to depend on other factors with these, and in a fraction with the effects that
-    it cannot be told from."""
+    """The effect's name, with what it depends on, and in a fraction the effects that it cannot be told from."""
     name = one.name
     shown = [other for other in effects if other.kind == "interaction" and matters(other.result)]
     over = [factor for other in shown if one.factors[0] in other.factors for factor in other.factors]
@@ -134,8 +133,7 @@ def number_of(level: str) -> float | None:
 
 
 def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
-    """For each factor whose levels are numbers: where the level and its reference cross, and which is ahead where. Only what
-    has a verdict is claimed."""
+    """For each numeric factor: where level and reference cross, and which is ahead where, by verdicts."""
     said: list[str] = []
     simple = [one for one in group if one.kind == "simple" and one.levels == main.levels]
     for factor in dict.fromkeys(name for one in simple for name in one.at):

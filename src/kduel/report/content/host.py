@@ -70,8 +70,7 @@ Drawn = Literal["", "waited", "pressed"]
 
 
 def drawn_figure(results: Results) -> Drawn:
-    """Figure that the strip shows: how long guests waited, where any trial knows it; else the pressure on real machines;
-    nothing where neither is known."""
+    """Figure that the strip shows: how long guests waited, else the pressure on real machines; None if unknown."""
     found = [figures(trial) for trial in results.trials]
     if any(one.waited is not None for one in found):
         return "waited"

@@ -17,8 +17,7 @@ SUMMED: tuple[Aspect, ...] = ("cpu-time", "activity")
 
 
 def leads(matrix: Matrix | None, results: Results) -> bool:
-    """True if the run is a matrix and nothing else, so that a report begins with its tables and not with a list of all
-    that its cells measured."""
+    """True if the run is a matrix and nothing else: its report begins with the matrix's tables."""
     return matrix is not None and bool(matrix.judged) and all_placed(results)
 
 

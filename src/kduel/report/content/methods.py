@@ -93,8 +93,7 @@ def measured_how(results: Results) -> list[str]:
 
 
 def value_words(metric: MetricResult, reducer: Reducer) -> str:
-    """Clause on how a trial's value comes from what was measured; empty where it is measured as such, or where its description
-    says it."""
+    """Clause on how a trial's value comes from what was measured; empty where it is measured as such or described."""
     inner = "" if metric.statistic == "value" else f"the {metric.statistic} within a "
     if not metric.slices or metric.statistic in KEPT:
         return f"{inner}trial" if inner else ""

@@ -13,8 +13,7 @@ MOST_IMPORTANT = 3
 """So many notes a report shows; the others on demand."""
 NAMED = 3
 CODE = re.compile(r"`(kduel [^`]+|--[a-z][a-z-]* [\w:]+|-*\w[\w=./+-]*)`")
-"""Our own commands, options with their value, and single words. Names of contenders and metrics may hold backquotes: what
-stands between two of them is none."""
+"""Our own commands, options with their value, and single words, in backquotes; names may hold backquotes, too."""
 
 
 def split_code(text: str) -> list[str]:

@@ -36,8 +36,7 @@ SHORTEST_BAR = 15
 SHORTEST_NAME, LONGEST_NAME = 12, 30
 """A bar is left out where names would have fewer columns."""
 REACH = 10
-"""The axis ends at so many times the smallest effect of interest, if that shows any interval whole: what lies farther
-out is cut, with an arrow."""
+"""The axis ends at so many times the smallest effect of interest; what lies farther out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
 LEAST_PCT = -100.0
 """No change of a ratio is below it, so that no axis begins below it."""
@@ -109,8 +108,7 @@ def left_out(metrics: Sequence[MetricResult]) -> str:
 
 
 def fit_names(names: Sequence[str], width: int) -> list[str]:
-    """Each in at most so many columns, the end cut; where that makes different names equal, as much of the middle instead as
-    leaves them different."""
+    """Each in at most so many columns, cut at the end, or in the middle where cut names would be equal."""
     ends = [name if len(name) <= width else f"{name[: width - 1]}{CUT}" for name in names]
     for tail in range(1, width):
         if len(set(ends)) == len(set(names)):

@@ -12,8 +12,7 @@ CLOCK_LIMIT = "Sampled by a timer interrupt: time with interrupts disabled is at
 
 
 def as_text(found: TimedProfile, limit: int = 25, width: int = PLAIN_WIDTH) -> str:
-    """The table of functions, then the sums; `limit` rows, 0 for all. Lines have at most `width` columns where the figures
-    leave room; a command is not folded."""
+    """The table of functions, then the sums; `limit` rows, 0 for all. Lines have `width` columns if possible."""
     places = decimals(max(found.whole.baseline, found.whole.contender) / 1000, 3)
     lines: list[Line] = [
         f"{found.benchmark}, {found.metric}: CPU time per {found.unit} in ns, {found.contender} against {found.baseline}",

@@ -194,8 +194,7 @@ def shell_lines(found: Reproduction, width: int) -> list[str]:
 
 
 def here_document(text: str) -> list[str]:
-    """Lines of a shell that write the text to study.toml, whatever it holds. No line is the end of the document when
-    a mailer or an editor has stripped it, either."""
+    """Lines of a shell that write the text to study.toml. No line of it ends the document, even when stripped."""
     lines, end = text.split("\n"), "END"
     stripped = {line.strip() for line in lines}
     while end in stripped:

@@ -24,9 +24,7 @@ Line = list[tuple[str, str]]
 def verdict_lines(
     comparison: ContenderSummary, notes: Notes, width: int, spell: Callable[[str], str] = str
 ) -> Iterator[Line]:
-    """All metrics of a comparison, the primary ones first, in `width` columns where numbers allow it.
-
-    `spell` turns text into the characters that the medium has."""
+    """All metrics of a comparison, the primary ones first, in `width` columns; `spell` gives a medium's text."""
     metrics = [*comparison.primary, *comparison.exploratory]
     several = shows_counts(metrics)
     last = ("n", "notes") if several else ("notes",)

@@ -45,8 +45,7 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
 
 
 def tradeoffs_lines(results: Results, width: int) -> list[str]:
-    """Trade-offs as lines of text. Empty for a plain duel, whose verdicts are sufficient; it is shown for three
-    contenders or more, or where power was measured."""
+    """Trade-offs as lines of text. Empty for a plain duel, unless power was measured."""
     view = front(results)
     weighed = view is not None and any(scale.axis == "power" for scale in view.scales)
     rows = aspects(results)

@@ -159,8 +159,7 @@ def inverse(change: float) -> float:
 
 
 def ratio_reach(change: float) -> float:
-    """The change, or its inverse where it is negative: -50 % reaches as far as +100 %. 0 for what is no ratio, -100 % and
-    less: its other end says how far the axis goes."""
+    """The change, or its inverse where it is negative: -50 % reaches as far as +100 %. 0 for what is no ratio."""
     return change if change >= 0 else inverse(change) if change > -100 else 0.0
 
 

@@ -32,8 +32,7 @@ FINE = 2.2
 
 
 def survival_chart(tails: Sequence[tuple[int, TailResult]], label: str) -> Markup:
-    """One line a contender, each with its number, of the mean distribution over boots, to a dot at the largest measurement; the
-    bound as a vertical line, down to its share."""
+    """One line a contender: the mean distribution over boots, a dot at the maximum; the bound as a vertical line."""
     curves = {arm: tail_of(tail) for arm, tail in tails}
     bound = next((tail.bound for _, tail in tails if tail.bound is not None), None)
     values = [math.log10(value) for curve in curves.values() for value, _ in curve]
@@ -79,8 +78,7 @@ def steps(points: Sequence[Point]) -> list[Point]:
 
 
 def log_ticks(scale: Scale, *, fine: bool = True) -> list[float]:
-    """Round values on an axis of decimal logarithms: powers of ten, with 2 and 5 times them on a short axis if `fine`; two at
-    least."""
+    """At least two round values on an axis of decimal logarithms: powers of ten, and 2 and 5 times them if `fine`."""
     parts = (1, 2, 5) if fine and scale.high - scale.low <= FINE else (1,)
     powers = range(math.floor(scale.low), math.floor(scale.high) + 1)
     found = [part * 10.0**power for power in powers for part in parts]

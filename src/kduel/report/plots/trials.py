@@ -48,8 +48,7 @@ class Dot(Struct, frozen=True):
 
 
 class SliceDot(Struct, frozen=True):
-    """One slice: when it began (seconds after the boot), its value, how much worse than usual and how long it waited, in
-    per cent."""
+    """One slice: its begin in seconds after the boot, value, and how much worse it is and how it waited in %."""
 
     arm: int
     trial: int
@@ -197,8 +196,7 @@ def step_of(value: float, steps: Sequence[float]) -> int:
 
 
 def spells_chart(found: Sequence[SliceDot], what: Literal["worse", "waited"], label: str) -> Markup:
-    """All slices, a row a trial, coloured by how much worse each is than usual, or by how long it waited. A spell is a stretch
-    of one colour, whatever the benchmarks."""
+    """All slices, a row a trial, coloured by how much worse than usual each is, or by how long it waited."""
     across, down = scale_of(one.began for one in found), place_scale(one.trial for one in found)
     steps, kind = (WORSE, "worse") if what == "worse" else (LONG, "long")
     figure: Callable[[SliceDot], float | None] = (

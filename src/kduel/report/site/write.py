@@ -67,8 +67,7 @@ def write_mark(out: Path, names: list[str]) -> None:
 
 
 def pages_of(out: Path) -> set[str]:
-    """The pages of an earlier site in `out`, of those that its mark names. Raises InputError where `out` is neither a
-    site nor new nor empty."""
+    """The pages of an earlier site in `out`, by its mark. Raises InputError where `out` is in other use."""
     if not out.exists() or (out.is_dir() and all(path.name.startswith(FRESH) for path in out.iterdir())):
         return set()
     foreign = InputError(f"{out} is there already and is no site of KDuel", ELSEWHERE)

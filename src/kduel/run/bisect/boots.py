@@ -48,8 +48,7 @@ def toml_string(text: str) -> str:
 
 
 def boot_study(benchmark: str, machine: str, kernel: Path | None = None) -> Study:
-    """A study of one benchmark; a study has two contenders, of which only the first is booted. `benchmark` may
-    be an operation of kbench. Raises InputError."""
+    """A study of one `benchmark`, or operation of kbench; of its two contenders only the first is booted."""
     if benchmark in OPERATIONS:
         use = f'use = "kbench"\noperation = {toml_string(benchmark)}'
     else:
@@ -62,8 +61,7 @@ def boot_study(benchmark: str, machine: str, kernel: Path | None = None) -> Stud
 
 
 def choose_metric(study: Study, metric: str) -> str:
-    """The metric's name, or that of the only one where none is given. Raises InputError that lists what there is, or for
-    a machine that is not one."""
+    """The metric's name, or that of the only one. Raises InputError that lists what there is, or for no machine."""
     machine_kind(study.machine).read_settings(study.machine_settings)
     names = [one.name for one in PreparedSteps(study.steps).metrics(0)]
     if metric in names:
@@ -91,8 +89,7 @@ class BootMeasurement:
         self.trials: Trials | None = None
 
     def __call__(self, commit: str) -> float:
-        """One boot's value. Raises Unmeasurable where the commit does not build, boot or give the metric, HostError
-        where the machine is not there."""
+        """One boot's value. Raises Unmeasurable where the commit gives none, HostError without a machine."""
         ready = self.prepare_commit(commit)
         why = ""
         attempts = 0

@@ -161,10 +161,7 @@ def bisect(
     first_parent: bool = False,
     paths: Sequence[str] = (),
 ) -> ExactSearch:
-    """Find the first commit after `old`, up to `new`, that has the cost of `new`.
-
-    Raises NotMeasuredError where an end cannot be built and counted, or both cost the same.
-    """
+    """The first commit after `old`, up to `new`, with the cost of `new`. Raises NotMeasuredError for bad ends."""
     ends = []
     for commit in (old, new):
         try:

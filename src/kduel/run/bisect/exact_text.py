@@ -16,8 +16,7 @@ AMONG = 50
 
 
 def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: int) -> str:
-    """The commit that was found, or those among which it is, the cost along the history, and the functions in which it
-    changed: `limit` rows (0: all), in lines of `width` columns."""
+    """The commit, or a set of them, the cost along the history, and functions: `limit` rows (0: all)."""
     skipped = sum(step.judgement == "skip" for step in result.found.steps)
     lines = [f"{plural(len(result.found.steps), 'commit')} tried between the ends, {skipped} of them skipped."]
     if len(result.found.commits) != 1:

@@ -14,8 +14,7 @@ from kduel.core.errors import InputError
 from kduel.run.bisect.git import commit_of, git
 
 MOST_WITH_MERGES = 4096
-"""Commits of a history with merges, for a search under noise: which contains which is a square matrix. `git bisect`, which
-searches by exact counts, needs none."""
+"""Commits of a history with merges, for a noisy search: which contains which is a square matrix."""
 
 
 class History:

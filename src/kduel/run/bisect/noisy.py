@@ -139,8 +139,7 @@ class Search:
         return names, float(min(mass[chosen].sum(), 1.0))
 
     def other_count(self) -> int:
-        """Number of commits that the next block takes besides the ends: few while the ends may be alike, none where no two
-        groups are left to tell apart."""
+        """Number of commits in the next block besides the ends: few while the ends may be alike, or none."""
         if self.odd:
             return 1
         live = int((self.group_probability() >= LIVE).sum())
@@ -187,8 +186,7 @@ class Search:
         return model.evidence()
 
     def measure_other(self, blind: list[int]) -> tuple[str | None, float | None]:
-        """Choose a commit and measure it; those without a value are skipped from then on. `blind` has those chosen
-        since something new was known."""
+        """Choose a commit and measure it; `blind` are those chosen since something new was known."""
         while len(self.others):
             mass = self.history.mass(self.evidence.probability)[self.others]
             target = QUANTILES[min(len(blind), len(QUANTILES) - 1)]

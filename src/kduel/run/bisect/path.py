@@ -29,8 +29,7 @@ class PathStep(Struct, frozen=True, kw_only=True):
 
 
 def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> list[PathStep]:
-    """The commits of `values`, each after its ancestors, and its change against the nearest of them; of a merge, against
-    the one of its sides whose cost is nearest."""
+    """The commits of `values`, each after its ancestors, with the change against the nearest one in cost."""
     order = [good, *order_commits(tree, good, bad, values)]
     steps = [PathStep(commit=good, value=values[good])]
     for place, commit in enumerate(order[1:], 1):

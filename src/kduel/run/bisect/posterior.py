@@ -46,8 +46,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class Sums(NamedTuple):
-    """Squares and products for each variance, ratio and culprit, with the level fitted; `constant` is the rest of the
-    logarithm of the density."""
+    """Squares and products for each variance, ratio and culprit, level fitted; `constant`: the log density's rest."""
 
     constant: Floats
     yy: Floats
@@ -56,10 +55,7 @@ class Sums(NamedTuple):
 
 
 class Model:
-    """The measurements so far.
-
-    `resolution` is the step between neighbouring values of the metric, 0 where it is continuous.
-    """
+    """The measurements so far; `resolution` is the metric's step, 0 where it is continuous."""
 
     def __init__(self, commits: int, resolution: float = 0.0) -> None:
         self.resolution = resolution

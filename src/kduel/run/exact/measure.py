@@ -130,10 +130,7 @@ def cache_key(machine: IcountMachine, arm: Arm, script: Script, block: int, what
 def count_arm(
     machine: IcountMachine, arm: Arm, script: Script, *, cache: Cache, block: int = 1, **what: Unpack[Counting]
 ) -> CountedTrial:
-    """Boot an arm with the plug-in, unless that was done before.
-
-    Raises NotMeasuredError where the trial is void, HostError where the host ended QEMU.
-    """
+    """Boot an arm with the plug-in, unless that was done. Raises NotMeasuredError (void), HostError (QEMU ended)."""
 
     def build(into: Path) -> None:
         trial = make_trial(arm, script, block, into)

@@ -270,10 +270,7 @@ class Controller:
                     self.take_trial(name, trials / trial)
 
     def take_trial(self, name: str, directory: Path) -> None:
-        """One trial. It counts once: what is there already is not taken in again.
-
-        Raises InputError for one that is not of the plan, or that was damaged on its way.
-        """
+        """One trial; one that is there is not taken again. Raises InputError for a damaged or an unplanned one."""
         planned = self.planned.get(directory.name)
         record = read_trial(directory / "trial.json")
         if planned is None or planned.host != name or not follows(record, planned, exact=False):

@@ -95,8 +95,7 @@ def pair_variances(own: Conduct) -> dict[str, float]:
 
 
 def difference_reason(own: Conduct, spread: dict[str, float], peers: list[dict[str, float]], machines: int) -> str:
-    """Reason to quarantine a machine that shows a difference between equal contenders, or an empty string. `spread` and `peers`: its variances, and those of
-    the others."""
+    """Reason to quarantine a machine that tells equal contenders apart, or an empty string, by variances."""
     from scipy.special import stdtr
 
     for what, variance in spread.items():
@@ -118,8 +117,7 @@ def difference_reason(own: Conduct, spread: dict[str, float], peers: list[dict[s
 
 
 def equal_pairs(contenders: Sequence[Contender], kernels: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of contenders that differ in their names alone; `kernels` are the SHA-256 of their images. None where all
-    contenders are the same."""
+    """Pairs of contenders that differ only in name, `kernels` by SHA-256. None where all are the same."""
     nameless = [(structs.replace(one, name=""), kernel) for one, kernel in zip(contenders, kernels, strict=True)]
     found = [
         (contenders[first].name, contenders[second].name)

@@ -27,10 +27,7 @@ OTHER = "Continue it with `kduel resume`, or start a new run with another --out.
 
 
 def read_fleet(spec: str) -> tuple[str, dict[str, Any]]:
-    """Kind and settings from `KIND[:key=value,...]`, or from a TOML file with `kind` and settings.
-
-    Raises InputError, also for settings that the kind does not have.
-    """
+    """Kind and settings from `KIND[:key=value,...]` or a TOML file. Raises InputError, also for wrong settings."""
     if not spec.endswith(".toml"):
         kind, _, words = spec.partition(":")
         table = read_words(words, "file")
@@ -133,8 +130,7 @@ def check_of_fleet(lock: Lock, study: Study, path: Path) -> FleetRecord:
 
 
 def check_same_fleet(lock: Lock, study: Study, kind: str, fleet: Fleet, path: Path) -> None:
-    """Raises InputError where the run in `path` is another study's, or another fleet's. What the machines are is
-    compared on each of them."""
+    """Raises InputError where the run in `path` is another study's or fleet's; machines are compared later."""
     there = check_of_fleet(lock, study, path)
     old = {one.name: one.settings for one in there.members} | {"": there.kind}
     new = {one.name: one.settings for one in fleet.members} | {"": kind}

@@ -118,9 +118,7 @@ def find_step(steps: list[Step], name: str, path: Path) -> int:
 
 
 def find_metric(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
-    """The metric of that name; else the first primary one that is a time or rate of work, else the first such one.
-
-    Raises InputError."""
+    """The named metric; else the first primary one that is a time or rate, else the first such. Raises InputError."""
     possible = [one for one in metrics if unit_of(one) is not None]
     if name:
         possible = [one for one in possible if one.name == name]

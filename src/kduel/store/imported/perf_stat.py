@@ -104,8 +104,7 @@ def fields_of(text: str) -> dict[str, str | None] | None:
 
 
 def read_object(path: Path, line: int, text: str) -> dict[str, str | None] | None:
-    """The fields of a line of -j; None where it is a part of a call, empty where it is of a derived metric alone. Raises
-    InputError for what is no JSON."""
+    """The fields of a line of -j; None for a part of a call, empty for a derived metric. Raises InputError."""
     try:
         found = msgspec.json.decode(text, type=dict[str, str | float])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:

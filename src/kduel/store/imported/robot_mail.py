@@ -209,8 +209,7 @@ def read_tables(lines: list[str]) -> Iterator[Table]:
 
 
 def read_figure(number: int, line: str) -> Figure | None:
-    """A line of a table: value, change, value and a name, with more changes and values where there are more commits; the
-    spread after a value is passed over. None for other lines."""
+    """A table's line: value, change, value and a name, perhaps further commits and a spread. None for other lines."""
     words, spread = list[str](), False
     for word in line.split():
         if spread or not word[0].isascii():

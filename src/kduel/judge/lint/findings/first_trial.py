@@ -59,8 +59,7 @@ def first_chance(case: Case, chosen: Sequence[bool]) -> float:
 
 
 def farthest_first(distances: Floats) -> float:
-    """The chance that of all distances the first is the largest, and by so much; 1 where it is not, however many there
-    are."""
+    """The chance that the first distance is the largest, and by so much; 1 where it is not the largest."""
     chance = chance_of_gap(distances, 0)
     return chance / distances.size if chance < 1 else 1.0
 

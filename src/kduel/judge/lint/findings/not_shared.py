@@ -41,8 +41,7 @@ def not_shared(case: Case) -> Iterator[str]:
 
 
 def slices_within_blocks(case: Case) -> tuple[Floats, Floats] | None:
-    """Logarithms of both contenders' slices less their boot's mean, shape (blocks, slices); None where there are none, or not
-    all of one number and positive."""
+    """Logarithms of both contenders' slices less their boot's mean, shape (blocks, slices); None if not alike."""
     columns = [case.table.slices.get(arm.name, []) for arm in case.arms]
     rows = [[[one.value for one in boot] for boot in boots] for boots in zip(*columns, strict=False) if all(boots)]
     if not rows or len({len(boot) for boots in rows for boot in boots}) != 1:

@@ -22,8 +22,7 @@ FEWEST_FOR_OUTLIER = 5
 APART = 6.0
 """How many times as far out as any other difference the suspect's must lie."""
 OFF = 0.25
-"""By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
-one that is farther off rests on something else than these values."""
+"""By how much of its width a result's interval may be off the plain mean: farther off it rests on other values."""
 LEAST_MOVED = 0.1
 """In per cent of the baseline: a smaller change of the effect is not worth a finding."""
 
@@ -83,8 +82,7 @@ def paired_suspects(case: Case) -> Iterator[Suspect]:
 
 
 def without(case: Case, suspect: Suspect) -> str:
-    """The changed conclusion when the suspect is left out; empty where it is unchanged. Changes are those of the verdict, so that
-    no two figures of a report tell the same one."""
+    """The changed verdict when the suspect is left out; empty where it is unchanged."""
     if case.paired:
         before, after, _ = case.counterpart
     else:
@@ -105,8 +103,7 @@ def drop_one(values: Floats, place: int | None) -> Floats:
 
 
 def other_sign(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, Floats]) -> str:
-    """The change without the trial, if it has the other sign; empty if not. What the verdict adds to the plain mean, for the order
-    of trials, stays the same."""
+    """The change without the trial, if it has the other sign; empty if not. The adjustment for order stays."""
     result, before = case.result, float(whole[0].mean())
     present = result.effect_pct if result.scale == "ratio" else result.effect
     if present is None or before <= 0 or (case.logarithmic and present <= -100):

@@ -17,8 +17,7 @@ OFTEN = 0.5
 
 
 def other_work(results: Results, samples: list[Samples]) -> Iterator[str]:
-    """A sentence for each operation that sleeps, switches or faults in one kernel only, by what the benchmark says of each kernel, and by
-    the run's explanations."""
+    """A sentence for each operation that sleeps, switches or faults in one kernel only, by counts or explanations."""
     yield from dict.fromkeys([*counted_work(samples), *explained_work(results)])
 
 

@@ -12,8 +12,7 @@ from kduel.judge.lint.finding import Cause, Finding
 FEWEST = 3
 """Distinct values that a repeated sequence has at least."""
 NEARBY = 3
-"""The number of places around that show how often values that lie near each other in time agree by their resolution
-alone."""
+"""The number of neighbouring places that show how often values agree by their resolution alone."""
 
 
 class Repeat(NamedTuple):

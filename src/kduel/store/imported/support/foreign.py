@@ -97,8 +97,7 @@ class ForeignFormat(ABC):
         Raises InputError naming file, place and remedy."""
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
-        """The contenders in the order in which the file names them, whichever has the first value; empty where it is that of
-        the values."""
+        """The contenders in the order in which the file names them; empty where it is that of the values."""
         return ()
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
@@ -117,10 +116,7 @@ MAGIC = {
 
 
 def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The first 64 KiB of a file of text.
-
-    Raises InputError where it is no regular file (a pipe or a device may have no end), larger than `most` bytes, empty,
-    or compressed."""
+    """The first 64 KiB of a text file. Raises InputError: not regular, larger than `most`, empty or compressed."""
     try:
         if not path.is_file():
             what = f"{path} is not a file" if path.exists() else f"there is no {path}"
@@ -200,8 +196,7 @@ def text_lines(path: Path, whole: str = "") -> Iterator[tuple[int, str]]:
 
 
 def check_complete(path: Path, where: int | str, complete: bool, sign: str) -> None:
-    """Raises InputError where the output of a call, of several in one file, has no line that begins with `sign`: the call
-    ended early, or its output was cut."""
+    """Raises InputError where a call's output has no line that begins with `sign`: it ended early, or was cut."""
     if not complete:
         raise InputError(
             f"{location_text(path, where)}: the call before it has no line that begins with {sign}",

@@ -71,8 +71,7 @@ def is_parameter(name: str) -> bool:
 
 
 def check_contenders(where: str, names: list[str], numbered: bool) -> None:
-    """Raises InputError unless the columns `names` are contenders beyond doubt: `numbered` says that the table has a column
-    of trials, benchmarks, metrics, units or better sides."""
+    """Raises InputError unless the columns `names` are surely contenders; `numbered`: other columns identify rows."""
     remedy = (
         "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders 'contender'; for one "
         "file a contender: NAME=FILE."

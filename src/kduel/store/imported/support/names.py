@@ -53,8 +53,7 @@ def aspect_of(benchmark: str, metric: str) -> Aspect:
 
 
 def kind_of(benchmark: str, metric: str, unit: str) -> Kind:
-    """Kind of a metric whose file states none: bytes of a benchmark or metric called `size` are the size of something
-    built. What memory is in use is not: chance has a part in that."""
+    """A metric's kind where the file states none: bytes of something called `size` are of something built."""
     names = f"{benchmark}\n{metric}"
     return (
         "count or size" if BYTES.fullmatch(unit) and SIZE.search(names) and not IN_USE.search(names) else "measured"
@@ -70,8 +69,7 @@ def statistic(metric: str) -> Statistic:
 
 
 def step_of(label: str) -> StepResult:
-    """The label as a benchmark, which is the label without its numbers, and parameters, which are these numbers:
-    `sysbench-cpu-2t` is `sysbench-cpu-#t` with threads = 2."""
+    """The label without its numbers, and these as parameters: `sysbench-cpu-2t` is `sysbench-cpu-#t`, threads = 2."""
     words, parameters = label.split("-"), {}
     for position, word in enumerate(words):
         match = NUMBER.fullmatch(word)

@@ -156,8 +156,7 @@ def bring_in(
 def check_alone(
     source: Source, stored: StoredFile, chosen: ForeignFormat, before: list[StoredFile], given: list[str | None]
 ) -> None:
-    """Raises InputError where an unnamed file would be further trials of another one, whose name it has by chance, or
-    where a contender's file is there twice."""
+    """Raises InputError where an unnamed file may be further trials of another, or a contender has two files."""
     for one, name in zip(before, given, strict=False):
         if stored.contender is None or one.contender != stored.contender:
             continue
@@ -175,8 +174,7 @@ def check_alone(
 
 
 def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignFormat], skipped: list[str]) -> Gathering:
-    """The rows of all files. A benchmark that a file does not name is called as the file, unless each contender has one
-    file of its own."""
+    """The rows of all files. A benchmark without a name is called as the file, or as its contender's only file."""
     alone = len({stored.contender for stored in files}) == len(files)
     stems = {file_stem(Path(stored.stored)) for stored in files}
     gathering = Gathering()
@@ -346,8 +344,7 @@ def conditions_of(run: Path, record: Import) -> Conditions:
 
 
 def environments(run: Path) -> dict[str, dict[str, Any]]:
-    """By contender, the facts of its file and of the conditions about where it was measured; empty where nothing is
-    known."""
+    """By contender, the facts of its file and of the conditions about its place; empty where nothing is known."""
     record = record_of(run)
     found: dict[str, dict[str, Any]] = {name: {} for name in record.contenders}
     formats = plugins("imported")
