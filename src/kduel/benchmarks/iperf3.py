@@ -53,8 +53,6 @@ class Transfer(Struct):
 
 
 class End(Struct):
-    """The end of iperf3's report."""
-
     sum_sent: Transfer
     sum_received: Transfer
 

@@ -40,8 +40,6 @@ class Account(Struct):
 
 
 class KloadOutput(Struct):
-    """kload's JSON, as far as it is read."""
-
     kload: int
     kind: str
     processes: int

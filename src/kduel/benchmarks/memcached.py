@@ -87,7 +87,6 @@ def name_server(parameters: MemcachedParameters) -> str:
 
 
 def find_port(parameters: MemcachedParameters) -> int:
-    """The server's port."""
     return port_of(name_server(parameters), USUAL, PORT)
 
 

@@ -33,8 +33,6 @@ AGREE = 0.02
 
 
 class KmemOutput(Struct, frozen=True):
-    """kmem's line."""
-
     page: Natural
     pages: Natural
     kib: Natural

@@ -62,8 +62,6 @@ class PressureParameters(Parameters, frozen=True):
 
 
 class KpressOutput(Struct, frozen=True):
-    """kpress's line."""
-
     pages: Natural
     touches: Natural
     writes: Natural

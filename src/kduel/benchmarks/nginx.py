@@ -58,7 +58,6 @@ def name_server(parameters: NginxParameters) -> str:
 
 
 def find_port(parameters: NginxParameters) -> int:
-    """The server's port."""
     return port_of(name_server(parameters), name_server(NginxParameters()), PORT)
 
 

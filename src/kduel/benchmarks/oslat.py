@@ -33,8 +33,6 @@ class Thread(Struct):
 
 
 class OslatReport(Struct):
-    """Part of oslat's JSON."""
-
     num_threads: Natural
     return_code: int
     thread: dict[Natural, Thread]

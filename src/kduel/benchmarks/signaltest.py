@@ -27,8 +27,6 @@ class Thread(Struct):
 
 
 class SignaltestReport(Struct):
-    """Part of signaltest's JSON."""
-
     num_threads: Natural
     return_code: int
     thread: dict[Natural, Thread]

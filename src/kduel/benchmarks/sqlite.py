@@ -53,7 +53,6 @@ class Sqlite(Benchmark[SqliteParameters]):
         return with_aspect("throughput", rate, derived="rows / wall time")
 
     def rows(self, parameters: SqliteParameters) -> int:
-        """The number of rows."""
         return parameters.rows or ROWS[parameters.kind]
 
     def script(self, parameters: SqliteParameters) -> str:

@@ -76,8 +76,6 @@ class TaskTimes(Struct):
 
 
 class TasksOutput(Struct):
-    """ktasks' JSON, as far as it is read."""
-
     ktasks: int
     time_ms: int
     tasks: list[TaskTimes]
@@ -185,7 +183,6 @@ def read_ktasks(text: str, parameters: TasksParameters) -> TasksOutput:
 
 
 def metrics_of(name: str, task: Task, time: int) -> tuple[Metric, ...]:
-    """The metrics of one task, the main one first."""
     if not task.begins:
         about = f"Work that {name} got done, in millions of points of pi."
         rate = Metric(f"{name}-rate", "Mpoints/s", "higher", about, "mean", derived="points / time")

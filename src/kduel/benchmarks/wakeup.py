@@ -36,8 +36,6 @@ class WakeupTimes(Struct):
 
 
 class WakeupOutput(Struct):
-    """kwake's JSON, as far as it is read."""
-
     kwake: int
     workers: int
     rate: int

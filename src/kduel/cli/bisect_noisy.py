@@ -27,7 +27,6 @@ from kduel.run.prepare import cpu_model, host_record
 
 
 def search_by_command(tree: Path, work: Path, history: History, options: BisectOptions, progress: Progress) -> None:
-    """Search by what a command prints."""
     line = options.measure.strip()
     task = make_task(
         tree, history, options.metric or "value", f"the command '{line}' in a checkout of each commit", options,

@@ -37,8 +37,6 @@ RUNS = Path("kduel-runs")
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that a command line asks for."""
-
     study: Study
     out: Path | None
     origin: str

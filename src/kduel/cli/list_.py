@@ -144,7 +144,6 @@ def list_boards() -> list[dict[str, Any]]:
 
 
 def list_suites() -> list[dict[str, Any]]:
-    """Every built-in suite."""
     from kduel.study.file import parse_study
     from kduel.study.file import suites as texts
 

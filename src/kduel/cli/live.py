@@ -34,8 +34,6 @@ BOOTS_SHOWN = 3
 
 
 class Boot(Struct, kw_only=True):
-    """A boot that runs."""
-
     block: int
     contender: str
     staged: Path
@@ -59,7 +57,6 @@ class LiveRun:
         self.last: TrialDone | None = None
 
     def start_boot(self, boot: list[PlannedTrial], staged: Path) -> None:
-        """A boot begins."""
         contender = " and ".join(dict.fromkeys(planned.contender for planned in boot))
         self.boots[boot[0].id] = Boot(block=boot[0].block, contender=contender, staged=staged, began=time.monotonic())
 
@@ -93,7 +90,6 @@ class LiveRun:
 
     @property
     def most_blocks(self) -> int:
-        """The most blocks of the plan."""
         return self.study.blocks.fixed or self.study.blocks.max
 
     @property
@@ -136,7 +132,6 @@ class LiveRun:
         return out or ["now: between two boots"]
 
     def host_line(self, host: HostLoad) -> str:
-        """Other work on the host."""
         parts = [] if host.load is None else [f"load {host.load:.1f} on {plural(os.cpu_count() or 1, 'CPU')}"]
         guest = wait_share(self.last.record.host.values()) if self.last and self.last.record else None
         waits = [] if host.waiting_pct is None else [f"tasks {host.waiting_pct:.0f} % of 10 s"]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def is_study_file(names: Sequence[str]) -> bool:
-    """True if the words name a study file."""
     return len(names) == 1 and names[0].endswith(".toml")
 
 

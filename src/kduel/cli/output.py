@@ -39,7 +39,6 @@ def output_width(output: Path | None = None) -> int:
 
 
 def emit_json(document: Any, output: Path | None = None) -> None:
-    """Emit a document that msgspec encodes."""
     import msgspec
 
     emit(escape_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n", output)

@@ -175,7 +175,6 @@ def value_of(part: str) -> str:
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """True if both names lead to one file."""
     try:
         return one.samefile(other)
     except (OSError, ValueError):

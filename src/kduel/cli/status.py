@@ -61,8 +61,6 @@ class BootStatus(Struct, kw_only=True):
 
 
 class RunStatus(Struct, kw_only=True):
-    """The progress of a run."""
-
     run: str
     part: Literal["", "exact"]
     """exact: there is nothing but the exact part of a run yet, and everything else here is about that."""

@@ -63,7 +63,6 @@ def chain_tree(name: str, stacks: Mapping[str, tuple[int, int]]) -> Box:
 
 
 def as_svg(found: Explanation) -> str:
-    """The picture of exact counts."""
     one, other = found.total()
     n = found.operations
 

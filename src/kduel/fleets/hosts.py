@@ -19,8 +19,6 @@ from kduel.machines.remote.connection import Connection
 
 
 class Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A machine."""
-
     name: str
     place: str = ""
     """Destination for ssh: HOST or USER@HOST; the name if empty."""

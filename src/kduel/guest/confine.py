@@ -137,8 +137,6 @@ def has_virtualisation(cpuinfo: str) -> bool:
 
 
 class Open(Protocol):
-    """An open file or socket."""
-
     def fileno(self) -> int: ...
 
 

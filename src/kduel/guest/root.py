@@ -44,8 +44,6 @@ BUNDLE = "Or bring kernels and the guest's root in a bundle from another machine
 
 
 class Root(Struct, frozen=True, kw_only=True):
-    """A root image."""
-
     image: Path
     busybox: Path
     """The root's own static busybox, for the initial RAM disk."""

@@ -23,8 +23,6 @@ from kduel.guest import own_file
 
 
 class ScriptStep(Struct, frozen=True, kw_only=True):
-    """One step of the script."""
-
     label: str
     """Label of the form LABEL; the step's directory is NN-label."""
     script: str

@@ -55,7 +55,6 @@ class Topology(Struct, frozen=True, kw_only=True):
 
     @property
     def cpus(self) -> int:
-        """Number of logical CPUs."""
         return self.packages * self.llc * self.cores * self.threads
 
     def argv(self, memory_mib: int) -> list[str]:

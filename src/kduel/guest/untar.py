@@ -29,7 +29,6 @@ class GuestFile(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its path."""
         return "/".join(self.parts)
 
 

@@ -42,7 +42,6 @@ class PooledPart(Struct, kw_only=True):
         )  # fmt: skip
 
     def result(self) -> PartResult:
-        """The part as reports show it."""
         return PartResult(
             name=self.name,
             machine=", ".join(machine_of(self.machine, member) for member in self.lock.hosts or [""]),
@@ -89,7 +88,6 @@ def read_merged(path: Path) -> MergedData:
 
 
 def move_on(table: Samples, blocks: int, positions: int) -> Samples:
-    """The table with its blocks and positions moved on."""
     return structs.replace(
         table,
         blocks=[block + blocks for block in table.blocks],

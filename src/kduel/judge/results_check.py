@@ -220,7 +220,6 @@ def without_finding(found: list[Any], code: str) -> list[Any]:
 
 
 def equal_but_rounding(kept: Any, present: Any) -> bool:
-    """True if two numbers are the same but for rounding."""
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (kept, present))
     return numbers and math.isclose(kept, present, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
 

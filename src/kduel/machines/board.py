@@ -117,7 +117,6 @@ class BoardMachine(DescribedBoard, InQemu):
         }
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
-        """The board with an arm's kernel."""
         assert self.board.qemu is not None
         emulated, ram_disk = self.board.qemu, self.board.root == "ram"
         return self.make_guest(BoardGuest, arm, initrd, emulated=emulated, ram_disk=ram_disk)
@@ -140,8 +139,6 @@ class BoardMachine(DescribedBoard, InQemu):
 
 
 class Boards(MachineKind[BoardSettings]):
-    """Embedded boards."""
-
     name: ClassVar[str] = "board"
     no_turns: ClassVar[str] = ONE_BY_ONE
     records_host: ClassVar[bool] = False

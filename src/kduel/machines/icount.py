@@ -357,7 +357,6 @@ class Icount(MachineKind[IcountSettings]):
     )
 
     def read_settings(self, table: dict[str, Any]) -> IcountSettings:
-        """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(settle_cpus(table, self.name))
         memory = mebibytes(settings.memory, "memory")
         if not PMEM_STEP <= memory <= 1024 or memory % PMEM_STEP:

@@ -296,7 +296,6 @@ class QemuMachine(InQemu):
         }
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
-        """The virtual machine of an arm."""
         return self.make_guest(
             VirtualMachine, arm, initrd, root=self.root.image, scratch=disk,
             disk_cache=self.settings_of(arm).disk_cache,
@@ -326,7 +325,6 @@ class Qemu(MachineKind[QemuSettings]):
     summary: ClassVar[str] = "a fresh virtual machine per trial on this host; KVM where it works, else emulated"
 
     def read_settings(self, table: dict[str, Any]) -> QemuSettings:
-        """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(settle_cpus(table, self.name))
         mebibytes(settings.memory, "memory")
         mebibytes(settings.disk, "disk", MOST_DISK)

@@ -194,6 +194,5 @@ def heading(text: str) -> list[str]:
 
 
 def wrap_items(sentences: Iterable[str]) -> list[str]:
-    """A list's items in lines."""
     item = textwrap.TextWrapper(WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     return [line for sentence in sentences for line in item.wrap(sentence)]

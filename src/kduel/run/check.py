@@ -78,7 +78,6 @@ def unchecked_kernels(
 
 
 def needs_of(prepared: PreparedSteps) -> Needs:
-    """Needs of the benchmarks on a machine."""
     benchmarks = prepared.benchmarks
     steps = list(zip(benchmarks, prepared.parameters, strict=True))
     loads = {load.of_step(step, given) for step, given in zip(prepared.steps, prepared.parameters, strict=True)} - {

@@ -146,7 +146,6 @@ def write_environment(trial: Path) -> None:
 def boot_script(
     study: Study, setup: TrialSetup, boot: Sequence[PlannedTrial], *, recorded: bool = False, link: str = ""
 ) -> Script:
-    """The script of one boot."""
     contenders = {contender.name: contender for contender in study.contenders}
     scripts = [
         setup.script(contenders[planned.contender], planned.steps, planned.seed, recorded=recorded, link=link)

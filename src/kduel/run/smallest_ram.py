@@ -18,8 +18,6 @@ LEAST_SECONDS = 20.0
 
 
 class SmallestRam(Struct, frozen=True, kw_only=True):
-    """Result of a search."""
-
     boots_in: int
     """MiB."""
     not_in: int

@@ -65,7 +65,6 @@ def write_live(run: Path, live: Live) -> None:
 
 
 def state_path(run: Path) -> Path:
-    """Path of the state of a run's fleet."""
     return run / FLEET / "state.json"
 
 

@@ -134,7 +134,6 @@ def digest(path: bytes) -> str:
 
 
 def manifest_line(name: bytes, found: str) -> bytes:
-    """A line of the manifest."""
     escaped = b"".join(ESCAPES.get(name[i : i + 1], name[i : i + 1]) for i in range(len(name)))
     return (b"\\" if escaped != name else b"") + found.encode() + b"  " + escaped + b"\n"
 

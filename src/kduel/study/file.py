@@ -76,7 +76,6 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """Number of blocks that are planned."""
         return self.fixed or self.max
 
 

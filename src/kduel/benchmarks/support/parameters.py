@@ -19,7 +19,6 @@ Size = Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}[KMGT]?$")]
 
 
 def to_mebibytes(size: str) -> float:
-    """A Size in MiB."""
     scale = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
     return float(size.rstrip("KMGT")) * scale.get(size[-1], 1 / 1024**2)
 

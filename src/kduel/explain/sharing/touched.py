@@ -79,6 +79,5 @@ def changed_lines(before: Lines, after: Lines, every: bool) -> Iterator[str]:
 
 
 def shorten(fields: Sequence[str], every: bool) -> str:
-    """The first fields."""
     more = len(fields) - FIELDS
     return ", ".join(fields) if every or more <= 0 else f"{', '.join(fields[:FIELDS])} and {plural(more, 'other')}"

@@ -76,7 +76,6 @@ class Worker:
                 process.kill()
 
     def beat(self, directory: Path) -> Beat:
-        """True if it works."""
         process = self.process
         if process is None:
             return IDLE

@@ -253,7 +253,6 @@ def by_cell(cells: Sequence[Cell], column: Callable[[Cell], Sequence[float | Non
 
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:
-    """The weighted sum of the cells that have a weight, by block."""
     used = weights != 0
     found: Floats = weights[used] @ values[used]
     return found

@@ -75,7 +75,6 @@ class Case:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The part that chance has in the values."""
         steady = self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
         if self.counted or (self.metric.exact and steady):
             return Evidence.COUNTED
@@ -116,7 +115,6 @@ class Case:
 
     @cached_property
     def medians(self) -> tuple[float, float]:
-        """By arm."""
         return float(np.median(self.baseline.values)), float(np.median(self.contender.values))
 
     @cached_property

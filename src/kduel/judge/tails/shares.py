@@ -34,7 +34,6 @@ class BootShares(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Number of samples of all boots."""
         return int(self.samples.sum())
 
 

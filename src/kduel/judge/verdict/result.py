@@ -218,7 +218,6 @@ def show_shares(result: MetricResult, pairs: Sequence[tuple[float, float]]) -> N
 
 
 def finite_or_none(value: float) -> float | None:
-    """The value, unless it has no bound."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -70,7 +70,6 @@ class Make(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
 
     def argv(self, words: Sequence[str]) -> list[str]:
-        """The command."""
         command = ["make", "-C", str(self.source), f"O={self.build}"]
         cross = ""
         if self.target is not None:

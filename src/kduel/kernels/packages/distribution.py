@@ -45,7 +45,6 @@ class RemotePackage(Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """Name of its file."""
         return self.address.rpartition("/")[2]
 
 

@@ -88,8 +88,6 @@ def compare_sizes(baseline: SizedKernel, contender: SizedKernel, *, depth: int =
 
 
 def lines_of_view(one: SizeAccount, other: SizeAccount, name: str, depth: int) -> list[SizeLine]:
-    """The lines of one view."""
-
     def sums(of: SizeAccount) -> Counter[str]:
         found = of.bytes_by(lambda piece: str(getattr(piece, VIEWS[name])) or NONE[name])
         if name != "subsystem":
@@ -179,7 +177,6 @@ def format_bytes(value: int | None) -> str:
 
 
 def format_change(row: SizeLine) -> str:
-    """The difference, in bytes and per cent."""
     if not row.baseline:
         return with_sign(row.change, ",") if row.change else "0"
     return (

@@ -71,8 +71,6 @@ class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A board's description."""
-
     summary: str
     architecture: str
     console: str

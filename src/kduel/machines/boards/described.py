@@ -85,7 +85,6 @@ class DescribedBoard(GuestMachine):
         return " ".join(word for word in words if word)
 
     def expected_environment(self, arm: Arm) -> dict[str, Any]:
-        """The expected environment of a valid trial."""
         found = super().expected_environment(arm)
         if not self.board.clocksource:
             del found["clocksource"], found["clocksource_end"]

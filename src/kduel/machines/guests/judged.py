@@ -164,7 +164,6 @@ class GuestMachine(Machine):
         return f"The setup lines failed; the script ended with {status}: {untrusted.read_end(into / 'setup' / 'stderr', 2000)}"
 
     def expected_environment(self, arm: Arm) -> dict[str, Any]:
-        """Facts in the environment of a valid trial."""
         settings = self.settings_of(arm)
         clock = settings.clocksource
         return {

@@ -23,7 +23,6 @@ def host_cpus(count: int) -> list[int]:
 
 
 def host_cpu() -> str:
-    """The host's CPU model."""
     match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return match[1] if match else platform.machine()
 

@@ -87,7 +87,6 @@ class Letters:
         self._broken = False
 
     def feed(self, letters: bytes) -> None:
-        """A line."""
         self._letters += letters
         whole = len(self._letters) // 4 * 4
         self._take(self._letters[:whole])
@@ -178,7 +177,6 @@ class LabgridMachine(DescribedBoard):
         return target, power, console, loader
 
     def boot(self, trial: Trial) -> Outcome:
-        """One boot of the board."""
         started = time.monotonic()
         files = Path(self.real.files)
         for name in (KERNEL, INITRD, ROOT):

@@ -124,7 +124,6 @@ class Node(Struct, frozen=True):
 
 
 def nodes() -> list[Node]:
-    """All nodes, by name."""
     found = []
     for line in slurm("scontrol", "-o", "show", "node").splitlines():
         fields = dict(re.findall(r"(\w+)=(\S+)", line))

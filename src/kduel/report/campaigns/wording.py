@@ -208,7 +208,6 @@ def reliability_lines(rows: Sequence[MetricRow]) -> list[str]:
 
 
 def better_side(row: MetricRow) -> str:
-    """Side that is better, in words."""
     return "no better side" if row.better == "none" else f"{row.better} is better"
 
 

@@ -68,8 +68,6 @@ class AnswerPart(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An answer, which a reader wants to know first."""
-
     parts: list[AnswerPart]
     meaning: str
     """What counts and times are, where they contradict each other; else empty."""
@@ -84,7 +82,6 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def next(self) -> str:
-        """The step that follows, in a line."""
         return f"{self.step} {self.command}".strip()
 
 
@@ -179,7 +176,6 @@ def other_differences(results: Results, baseline: str, contender: str) -> int:
 
 
 def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
-    """The first metric of each benchmark."""
     return list({m.benchmark: m for m in reversed(metrics)}.values())[::-1]
 
 

@@ -223,7 +223,6 @@ def mode_lines(comparison: ContenderSummary, width: int, run: str) -> Iterator[L
 
 
 def largest_share(modes: Sequence[Mode]) -> float:
-    """The share of the most frequent mode."""
     return max((mode.share for mode in modes), default=1.0)
 
 
@@ -263,7 +262,6 @@ def next_command(results: Results, run: str) -> tuple[str, str]:
 
 
 def explain_command(results: Results, run: str, metric: MetricResult) -> str:
-    """The command that explains a metric's difference."""
     words = ["-b", metric.benchmark]
     if len({m.contender for m in results.metrics}) > 1:
         words += ["--contender", metric.contender]

@@ -48,8 +48,6 @@ class Statement(Struct, kw_only=True):
 
 
 class ContenderSummary(Struct, kw_only=True):
-    """One contender against the baseline."""
-
     baseline: str
     contender: str
     subject: str
@@ -112,7 +110,6 @@ class Digest(Struct, kw_only=True):
 
 
 def sign_of(metric: MetricResult) -> str:
-    """The sign of the verdict as it is reported."""
     return SIGNS.get(metric.status, NO_SIGN)
 
 

@@ -94,7 +94,6 @@ class CountedEvidence(SampledEvidence):
         return [f"How long it takes on a real processor: {why}"]
 
     def bars(self, results: Results) -> str:
-        """Meaning of the bars beside a value."""
         over = ranged_over(results.gating)
         return f"bars: range over {over}, exact" if over else "counted once, under one condition"
 

@@ -31,8 +31,6 @@ LINES_OF_CELLS = 16
 
 
 class FactorGroup(Struct, kw_only=True):
-    """One metric with its effects."""
-
     group: Group
     headline: str
     effects: list[EffectResult]
@@ -106,7 +104,6 @@ def cell_values(results: Results, group: Group) -> list[tuple[dict[str, str], li
 
 
 def cell_means(results: Results, group: Group) -> list[CellMean]:
-    """The cells' means, in the order of contenders and steps."""
     return [
         CellMean(levels=levels, n=len(there), mean=mean_of(there), sd=stdev(there) if len(there) > 1 else None)
         for levels, values in cell_values(results, group)

@@ -45,7 +45,6 @@ class Fit(Struct, kw_only=True):
         )
 
     def curve_points(self, points: int = 25) -> list[tuple[float, float]]:
-        """Points of the fitted curve."""
         one = self.grown
         logs, values = list(map(math.log, one.counts)), list(map(math.log, one.means))
         middle, level = math.fsum(logs) / len(logs), math.fsum(values) / len(values)

@@ -39,7 +39,6 @@ class HostFigures(Struct, frozen=True):
 
 
 def figures(trial: TrialResult) -> HostFigures:
-    """The figures of a trial over its steps."""
     steps = list(trial.host.values())
 
     def share_pct(parts: Iterable[tuple[float, float | None]]) -> float | None:

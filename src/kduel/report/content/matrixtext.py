@@ -90,7 +90,6 @@ def kinds_of(names: Sequence[str]) -> tuple[list[str], str]:
 
 
 def cell(result: MetricResult) -> str:
-    """A cell's sign and its change in per cent."""
     sign = SIGNS["equivalent"] if result.size else sign_of(result)
     share = relative_pct(result) if result.scale == "exact" else None
     return f"{sign} {effect(result) if share is None else signed_number(share, 2) + ' %'}"

@@ -119,11 +119,9 @@ class Notes(Struct, kw_only=True):
         ]
 
     def marks_of(self, metric: MetricResult) -> list[int]:
-        """The numbers of the notes that touch it."""
         return self.marks.get(id(metric), [])
 
     def touching(self, metric: MetricResult) -> list[Note]:
-        """The notes that touch it."""
         return [self.notes[number - 1] for number in self.marks_of(metric)]
 
     def with_marks(self, metric: MetricResult) -> str:

@@ -68,7 +68,6 @@ def notes(found: TimedProfile) -> list[str]:
 
 
 def row_line(row: ProfileRow, places: int) -> Figures:
-    """A function's line."""
     note = ONLY[row.only]
     if row.moved_within:
         note = f"{note}; " * bool(note) + f"no difference within its caller {row.moved_within}"

@@ -37,12 +37,10 @@ class MetricGroup(Struct, kw_only=True):
 
     @property
     def primary(self) -> bool:
-        """True if it decides."""
         return any(metric.role == "primary" for metric in self.results)
 
     @property
     def sliced(self) -> bool:
-        """True if it was measured in slices."""
         return any(metric.slices for metric in self.results)
 
     @property

@@ -61,7 +61,6 @@ def link_terms(page: str) -> str:
 
 
 def terms_section(used: list[str]) -> Markup:
-    """Section with the meaning of the terms; empty for none."""
     rows = Markup().join(
         Markup('<dt id="{}">{}</dt><dd>{}</dd>\n').format(term_id(term), term, TERMS[term]) for term in sorted(used)
     )

@@ -62,7 +62,6 @@ def tick_text(value: float) -> str:
 
 
 def signed_tick(value: float) -> str:
-    """A change's tick with its sign."""
     value = float(f"{value:.6g}")
     return "0" if value == 0 else signed_number(value, 0 if value == int(value) else 1)
 
@@ -84,7 +83,6 @@ def line(first: Point, last: Point, kind: str = "") -> Markup:
 
 
 def rectangle(first: Point, last: Point, kind: str = "") -> Markup:
-    """A rectangle between two corners."""
     x, width = min(first[0], last[0]), abs(last[0] - first[0])
     y, height = min(first[1], last[1]), abs(last[1] - first[1])
     return Markup('<rect x="{}" y="{}" width="{}" height="{}"{}/>').format(

@@ -106,7 +106,6 @@ class Intervals(Struct, frozen=True):
         return cell(self.background() + self.labels())
 
     def labels(self) -> Markup:
-        """The labels alone."""
         inside: list[tuple[float, str]] = []
         for about in (4, 8, 16):
             if len(inside) < 2:

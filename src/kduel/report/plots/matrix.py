@@ -100,7 +100,6 @@ def switches(matrix: Matrix, family: str) -> list[tuple[int, Markup]]:
 
 
 def by_count(rows: list[Row]) -> list[tuple[int, dict[str, list[Row]]]]:
-    """Rows by count, and in it by contender."""
     found: dict[int, dict[str, list[Row]]] = {}
     for row in rows:
         found.setdefault(row["count"], {}).setdefault(row["contender"], []).append(row)

@@ -25,8 +25,6 @@ METRICS = {"instructions": "median", "instructions-mean": "mean"}
 
 
 class CountedCommit(Struct, frozen=True, kw_only=True):
-    """A commit that was counted."""
-
     value: float
     """Instructions per operation."""
     ready: Ready
@@ -142,7 +140,6 @@ class ExactSearch(Struct, frozen=True, kw_only=True):
 
 
 def exact_level(commit: str, value: float | None, status: str) -> Level:
-    """Level of a commit with its count."""
     return Level(commit=commit, n=int(value is not None), mean=value, ci_low=value, ci_high=value, status=status)
 
 

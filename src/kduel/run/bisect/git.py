@@ -113,5 +113,4 @@ def is_tracked(tree: Path, path: Path) -> bool:
 
 
 def commit_subject(tree: Path, commit: str) -> str:
-    """The first line of a commit's message."""
     return git(tree, "show", "--no-patch", "--format=%s", commit)

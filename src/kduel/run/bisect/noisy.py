@@ -108,7 +108,6 @@ class Search:
 
     @property
     def measurement_count(self) -> int:
-        """Measurements of the search so far."""
         return len(self.readings)
 
     @property
@@ -117,7 +116,6 @@ class Search:
         return self.history.good, self.history.bad
 
     def group_probability(self) -> NDArray[np.float64]:
-        """The probability of each group of commits."""
         found: NDArray[np.float64] = np.bincount(self.groups, self.evidence.probability).astype(float)
         return found
 

@@ -19,8 +19,6 @@ FEWEST_PAIRS = 2
 
 
 class Reading(Struct, frozen=True):
-    """One measurement."""
-
     commit: str
     block: int
     value: float
@@ -36,7 +34,6 @@ class Interval(Struct, frozen=True):
     high: float | None
 
     def in_percent_of(self, whole: float) -> Interval:
-        """In per cent of `whole`."""
         scale = 100 / abs(whole) if whole else float("nan")
         low, high = (None if end is None else end * scale for end in (self.low, self.high))
         return Interval(self.mean * scale, low, high)
@@ -108,8 +105,6 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class SearchOutcome(Struct, frozen=True, kw_only=True):
-    """The end of a search."""
-
     good: str
     bad: str
     metric: str

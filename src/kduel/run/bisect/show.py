@@ -264,7 +264,6 @@ def specification(outcome: SearchOutcome, width: int = 640) -> dict[str, Any]:
 
 
 def title(outcome: SearchOutcome) -> str:
-    """The outcome in a line."""
     if not outcome.set:
         return f"{outcome.metric}: nothing to find"
     first, *others = outcome.set

@@ -66,7 +66,6 @@ def search(task: SearchTask, directory: Path, measure: Callable[[str], float], p
 
 
 def progress_line(state: State, best: str) -> str:
-    """A block's line of progress."""
     done = f"block {state.block}, {plural(state.measurements, 'measurement')}"
     if state.phase == "confirmation":
         return f"{done}: confirmation"

@@ -39,13 +39,10 @@ BOOT_REGION = 1
 
 
 def is_boot(ready: Ready, index: int) -> bool:
-    """True if a step is the boot."""
     return ready.study.steps[index].benchmark == BOOT_BENCHMARK
 
 
 class CountedTrial(Struct, frozen=True, kw_only=True):
-    """A trial that was counted."""
-
     name: str
     """The contender's."""
     release: str = ""
@@ -296,7 +293,6 @@ def equals_run(counted: CountedTrial, run_trial: Path, index: int, label: str) -
 
 
 def as_json(found: Explanation) -> bytes:
-    """The whole explanation."""
     return document_bytes(found)
 
 

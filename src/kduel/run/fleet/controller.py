@@ -40,8 +40,6 @@ LIVE_EVERY = 5.0
 
 
 class MemberState(Struct):
-    """The state of a member, as far as the controller knows."""
-
     state: Literal["idle", "ahead", "working", "waiting", "lost", "quarantined", "done"] = "idle"
     blocks: list[int] = field(default_factory=list)
     message: str = ""
@@ -86,11 +84,9 @@ class Controller:
         return max(1, len(self.lock.hosts) - len(self.state.out))
 
     def host_of(self, block: int) -> str:
-        """The member that has a block."""
         return self.lock.hosts[(block - 1) % len(self.lock.hosts)]
 
     def directory(self, name: str) -> Path:
-        """A member's directory."""
         return self.run.path / FLEET / name
 
     # What is decided, and when

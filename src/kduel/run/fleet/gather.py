@@ -30,8 +30,6 @@ MOST_NAMED = 5
 
 
 class FleetRequest(Struct, frozen=True, kw_only=True):
-    """A fleet as requested."""
-
     kind: str
     settings: dict[str, Any]
     fleet: Fleet

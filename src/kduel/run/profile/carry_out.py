@@ -46,8 +46,6 @@ MEASURED_OTHERWISE = "A profile is of what the run measured. Restore what differ
 
 
 class ProfileRequest(Struct, frozen=True, kw_only=True):
-    """Request to profile one step of a run."""
-
     run: RunDir
     lock: Lock
     names: tuple[str, str]

@@ -32,8 +32,6 @@ class HyperfineResult(Struct):
 
 
 class HyperfineDocument(Struct):
-    """The file."""
-
     results: list[HyperfineResult]
 
 

@@ -28,8 +28,6 @@ class PyperfBenchmark(Struct):
 
 
 class PyperfDocument(Struct):
-    """The file."""
-
     benchmarks: list[PyperfBenchmark]
     metadata: dict[str, Any] = {}
 

@@ -46,7 +46,6 @@ def rate(pattern: str, metric: str, aspect: Aspect, unit: str = "1/s") -> Figure
 
 
 def latency(pattern: str, metric: str, statistic: Statistic) -> Figure:
-    """A latency in ms."""
     return Figure(re.compile(pattern), metric, "ms", "lower", statistic, "request-latency")
 
 

@@ -128,7 +128,6 @@ class Forms:
         """Of the last row."""
 
     def add(self, row: ForeignRow, text: str) -> None:
-        """Take in the next row."""
         whole, _, fraction = text.lstrip("+-").lower().partition("e")[0].partition(".")
         key = row.benchmark, row.metric
         self.last = self.seen.get(key)

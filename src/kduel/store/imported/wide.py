@@ -218,7 +218,6 @@ def heading(path: Path, name: str) -> tuple[str, str, str]:
 
 
 def trial_of(path: Path, line: int, text: str) -> int:
-    """The number of the trial."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise InputError(
             f"{location_text(path, line)}: the trial is {text[:60]!r}, not a whole number",

@@ -98,7 +98,6 @@ def without(case: Case, suspect: Suspect) -> str:
 
 
 def drop_one(values: Floats, place: int | None) -> Floats:
-    """All but one."""
     return values if place is None else np.delete(values, place)
 
 

@@ -87,7 +87,6 @@ class Gathering:
                     )
 
     def add_row(self, path: Path, row: ForeignRow) -> None:
-        """One value."""
         if not within_reason(row.value):
             raise InputError(
                 f"{location_text(path, row.where)}: the value is {row.value}, not {REASON}",
