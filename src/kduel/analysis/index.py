@@ -1,6 +1,5 @@
-"""An index of many runs in SQLite. It is derived: the runs' directories stay the truth, and it can be rebuilt at will.
-
-The tables and views are a documented contract (docs/many-runs.md) for dashboards and queries."""
+"""An index of many runs in SQLite, derived from their directories. The tables and views are a documented contract
+(docs/many-runs.md) for dashboards and queries."""
 
 import hashlib
 import os

@@ -23,9 +23,8 @@ JOIN contender ON contender.run = run.id AND contender.name = point.contender WH
 def indexed_history(
     index: Path, *, metric: str = "", contender: str = "", alpha: float = 0.01, attributed: bool = True
 ) -> MetricHistory:
-    """History as of `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
-
-    `attributed`: whether runs at a change are opened, to find what else changed with it. Raises InputError."""
+    """History as of `kduel.analysis.campaigns.history.history`, of the runs as they were indexed. `attributed`: runs
+    at a change are opened to find what else changed. Raises InputError."""
     skipped = {str(path): str(reason) for path, reason in run_query(index, "skipped").rows}
     with open_index(index) as connection:
         (runs,) = connection.execute("SELECT count(*) FROM run WHERE merged = 0").fetchone()

@@ -1,7 +1,5 @@
-"""Benchmarks, one module each: shell lines that run in the trial, and a parser that turns their output into numbers.
-
-A module here, or one behind an entry point of the group `kduel.benchmarks`, offers `PLUGIN`, a `Benchmark`.
-"""
+"""Benchmarks, one module each, here or behind an entry point of the group `kduel.benchmarks`, that offers `PLUGIN`:
+shell lines that run in the trial, and a parser that turns their output into numbers."""
 
 from __future__ import annotations
 
@@ -31,11 +29,8 @@ Parse = Callable[..., dict[str, float]]
 
 
 def check_values(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, float]:
-    """The values, where all metrics that are not optional have one and each lies within its metric's own range.
-
-    Raises ParseError for a metric without a value, for one that is infinite, no number or not `within_reason`, and for one
-    below `least` or above `most` (a share of 1e-9 is left to rounding).
-    """
+    """The values, where all metrics that are not optional have one within the metric's own range (`least` and `most`
+    but for rounding) that is `within_reason`. Raises ParseError."""
     stated = {metric.name: metric for metric in metrics}
     needed = {name for name, metric in stated.items() if not metric.optional}
     if not needed <= values.keys() <= stated.keys():

@@ -145,11 +145,8 @@ def read_metric(metric: OutputPattern, raw: Raw, started: float) -> float:
 
 
 def read_number(match: Any, metric: OutputPattern) -> float:
-    """A number as a program may print it, with sign and exponent, and the whole of it.
-
-    Raises ParseError for all else, NaN among it; where the expression takes only a part of a number, and where the
-    number is the very end of the output, which may have been cut there.
-    """
+    """A number as a program may print it, with sign and exponent, and the whole of it. Raises ParseError for all
+    else, for a part of a number, and at the very end of the output, which may be cut."""
     text = match[1] or ""
     if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST_FIGURE):
         raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a finite number up to 2^64")

@@ -106,10 +106,7 @@ PRINTED = 1e-9
 
 
 def read_lines(text: str) -> list[KbenchLine]:
-    """Read the program's output: a line for each condition, then one for each situation.
-
-    Raises ParseError where one is damaged.
-    """
+    """Read the program's output: a line for each condition, then one for each situation. Raises ParseError."""
     lines = [read_json(line, KbenchLine, "kbench's line") for line in text.splitlines() or [""]]
     for line in lines:
         if line.count < 1 or len(line.samples) != line.count:

@@ -91,11 +91,8 @@ def read_task_clock(text: str) -> float:
 
 
 def read_row(text: str, event: str) -> tuple[str, str, int]:
-    """An event's value, its unit, and the nanoseconds that it ran, from `perf stat -x,`: value, unit, event, time it
-    ran, per cent of the window, and more.
-
-    Raises ParseError where perf could not count it all the time, or at all.
-    """
+    """An event's value, its unit, and the nanoseconds that it ran, from a line of `perf stat -x,`. Raises ParseError
+    where perf could not count it all the time, or at all."""
     rows = [line.split(",") for line in split_lines(text, "the output of perf stat")]
     found = [row for row in rows if len(row) >= 5 and row[2] == event]
     if len(found) != 1:

@@ -136,10 +136,8 @@ snapshot end >>"$KDUEL_STEP/energy"
 
 
 def read_snapshots(text: str) -> list[Snapshot]:
-    """The three snapshots. Raises ParseError where one is missing, or the counters cannot be read.
-
-    All must show the same zones: one that is missing in a snapshot would be energy that nobody counted.
-    """
+    """The three snapshots, with the same zones: the energy of one that is missing would not be counted. Raises
+    ParseError where one is missing, or cannot be read."""
     found: dict[str, Snapshot] = {}
     zones: dict[str, tuple[str, int, int]] = {}
     for line in split_lines(text, "the energy counters"):
@@ -169,10 +167,8 @@ def read_snapshots(text: str) -> list[Snapshot]:
 
 
 def mean_watts(before: Snapshot, after: Snapshot, domain: str) -> float:
-    """Watts of a domain between two snapshots, all packages together. `package` means package-0, package-1, ...
-
-    Raises ParseError where the machine has no such domain, a counter could have gone around unseen, or went back.
-    """
+    """Watts of a domain (`package`: all of package-0, package-1, ...) between two snapshots. Raises ParseError where
+    the domain is missing, or a counter went back or may have gone around unseen."""
     seconds = after.uptime - before.uptime
     if seconds <= 0:
         raise ParseError("no time passed between two snapshots of the energy counters")

@@ -46,11 +46,8 @@ PLACES = {
 
 
 class WholeWords(ShellComplete):
-    """Completion of `--option=value`: Click completes the value alone, and shells want the whole word.
-
-    Nothing is offered where the line is wrong, or a plug-in or the cache damaged: a command says so, a half-written line need
-    not.
-    """
+    """Completion of `--option=value` as the whole word that shells want; Click completes the value alone. Nothing
+    where the line is wrong, or a plug-in or the cache damaged."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         try:

@@ -76,11 +76,8 @@ def prepare_in_background(
 def count_first(
     chosen: ResolvedStudy, run: RunDir, terminal: Terminal, *, asked: bool | None, **means: Unpack[Means]
 ) -> None:
-    """Carry out what is left of a run's exact part, and show what it found.
-
-    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested, where
-    another kduel is at work there, or where what a run that is not timed yet has of it cannot be continued.
-    """
+    """Carry out what is left of a run's exact part, and show what it found. Where that cannot be done, the timed part
+    follows a warning; an error where counts were requested, or what is there cannot be continued."""
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
     from kduel.run.prepare import get_machine

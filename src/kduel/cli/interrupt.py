@@ -13,10 +13,8 @@ AGAIN = 0.05
 
 
 class Interrupt:
-    """Handles SIGINT, SIGTERM and SIGHUP: each ends the work like Ctrl-C, cleanly, with everything kept.
-
-    One interruption may arrive as several signals (`timeout` signals the process, then its group; users press again and
-    again): those that follow each other within a second must not tear the cleaning up."""
+    """Handles SIGINT, SIGTERM and SIGHUP: each ends the work like Ctrl-C, with everything kept. Those that follow
+    each other within a second are one interruption (`timeout`, impatient users)."""
 
     def __init__(self) -> None:
         self.heard = 0.0

@@ -1,7 +1,5 @@
-"""The display of a run that continues: present work, the table of intervals, the host, and the time left.
-
-`LiveRun` turns what the runner reports into lines for a terminal of any size; kduel.cli.terminal draws them in place.
-"""
+"""The display of a run that continues: `LiveRun` turns what the runner reports into lines for a terminal of any size;
+kduel.cli.terminal draws them in place."""
 
 from __future__ import annotations
 

@@ -33,12 +33,8 @@ def default_suite(machine: str) -> str:
 def read_named_study(
     names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = "", own: OwnStudy | None = None
 ) -> tuple[str, StudyFile, str]:
-    """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
-    many names. Without `suite` it is that of the `machine`; `own` takes its place. On a
-    machine that does not reboot, a trial of what words name is a load.
-
-    Raises InputError.
-    """
+    """The study's text, its content, and its origin: the file, or the suite (without one that of the `machine`; `own`
+    takes its place). With `aa`, one kernel under so many names. Raises InputError."""
     from kduel.machines import machine_kind
     from kduel.store.rundir import is_run
     from kduel.study.contenders import contender_tables

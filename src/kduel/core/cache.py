@@ -97,9 +97,8 @@ class Cache:
             return True
 
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The entry's directory; where it is missing or damaged, `build(DIR)` fills a new one, which then appears whole.
-
-        What `build` raises goes through, and leaves nothing behind. Raises HostError for trouble with the cache."""
+        """The entry's directory; where it is missing or damaged, `build(DIR)` fills a new one, which then appears
+        whole, or its error goes through. Raises HostError."""
         if self.has(kind, key):
             return self.path(kind, key)
         path = self.path(kind, key)

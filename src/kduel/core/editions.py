@@ -1,7 +1,5 @@
-"""Editions of the method: how orders are drawn and verdicts reached.
-
-A run keeps the edition that it was planned by; one that names none has the first. docs/statistics.md explains the numbers,
-docs/architecture.md how to add an edition."""
+"""Editions of the method: how orders are drawn and verdicts reached (docs/statistics.md; docs/architecture.md says
+how to add one). A run keeps the edition that it was planned by; without one the first."""
 
 from msgspec import Struct
 

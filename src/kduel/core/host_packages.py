@@ -1,6 +1,5 @@
-"""Commands that install a missing program, by the distribution of the host, or a missing Python package.
-
-A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too."""
+"""Commands that install a missing program, by the distribution of the host (ID or ID_LIKE of os-release(5)), or a
+Python package. scripts/setup reads host_packages.txt, too."""
 
 import platform
 import sys
@@ -38,10 +37,8 @@ def package_table() -> dict[str, dict[str, str]]:
 
 
 def install_command(program: str, debian: str = "") -> str:
-    """Command that installs a program on this host, without a full stop.
-
-    `debian` is Debian's package of a program that the table lacks. Where the host's package is not known, it names Debian's.
-    """
+    """Command that installs a program on this host, without a full stop; `debian` is Debian's package of a program
+    that the table lacks, and named where the host's is not known."""
     packages = package_table().get(program, {"debian": debian or program})
     family = host_family()
     if family in packages:

@@ -34,10 +34,8 @@ def free_orders(draw: random.Random) -> Iterator[Order]:
 
 
 def balanced_orders(count: int, draw: random.Random) -> Iterator[Order]:
-    """Three items or more: Williams squares, one after the other, items and rows in random order.
-
-    Over the rows of a square each item has each place once, and over one square (two where the number is odd) each
-    item follows each other one equally often."""
+    """Three items or more: Williams squares in random order of items and rows. Over a square each item has each place
+    once, and over one (two for an odd number) it follows each other equally often."""
     while True:
         names = shuffle(draw, list(range(count)))
         for square in williams(count):

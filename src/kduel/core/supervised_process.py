@@ -48,9 +48,8 @@ def supervised_process(
     stdin: Path = NOTHING,
     patience: float = 0.0,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command that reads the file `stdin`. Its session is killed at the end of the block. Where we end before,
-    it is asked first (SIGTERM) and has `patience` seconds to clean up. Raises OSError, also where there is no such program.
-    """
+    """Start a command that reads the file `stdin`; its session is killed at the end of the block. Where we end
+    before, it gets SIGTERM and has `patience` seconds. Raises OSError."""
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     ours, theirs = socket.socketpair()

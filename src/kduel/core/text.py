@@ -23,10 +23,8 @@ def list_few(names: Sequence[str], most: int = 6, more: str = "more") -> str:
 
 
 def visible(text: object, longest: int = LONGEST) -> str:
-    """One line in which nothing is hidden.
-
-    White space becomes a space; control characters, terminal escapes, bidirectional overrides, zero-width and
-    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, with a mark."""
+    """One line in which nothing is hidden: white space becomes a space, what is invisible or controls a terminal
+    \\x1b or \\u202e. Cut at `longest` characters, with a mark."""
     line = str(text)
     if len(line) > longest:
         line = f"{line[:longest]}... ({len(line) - longest:,} more characters)"

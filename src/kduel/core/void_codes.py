@@ -1,6 +1,5 @@
-"""Every code that a void trial can have: what happened, and what to do. docs/findings.md is made of it.
-
-A machine of a plug-in may have codes of its own; these are the ones of KDuel."""
+"""Every code of KDuel that a void trial can have: what happened, and what to do (docs/findings.md is made of it). A
+plug-in's machine may have others."""
 
 from collections import Counter
 from collections.abc import Iterable

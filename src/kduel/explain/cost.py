@@ -1,8 +1,5 @@
-"""Kinds of an operation's instructions: counts of what tends to be slow. Counts, not time.
-
-Cache lines are counted by the plug-in, as the guest touches them; the other classes are read off the instructions' texts
-(AT&T syntax, as QEMU's disassembler writes it).
-"""
+"""Kinds of an operation's instructions that tend to be slow: counts, not time. The plug-in counts cache lines; the
+other classes are read off the instructions' texts (AT&T syntax, as in QEMU)."""
 
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
-"""The slowest wake-ups on exact CPUs: which tasks had the CPU between the wake-up and the woken task's run.
-
-It is the view of QEMU's plug-in `turns` of the kernel's switches between tasks: nothing is traced in the guest.
-"""
+"""The slowest wake-ups on exact CPUs: which tasks had the CPU until the woken task ran, as QEMU's plug-in `turns`
+sees switches between tasks; nothing is traced in the guest."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

@@ -74,9 +74,7 @@ class Fleet(ABC):
     @abstractmethod
     def start(self, name: str, directory: Path, blocks: Sequence[int]) -> None:
         """Have `kduel worker` run these blocks there, one after the other; without any, have it describe the machine.
-
-        Only for a member that is not active; it may still be on one of these blocks for a controller that was killed.
-        """
+        Only for an inactive member, which may still be at work for a dead controller."""
 
     @abstractmethod
     def beat(self, name: str, directory: Path) -> Beat:

@@ -1,8 +1,5 @@
-"""Machines that ssh reaches, from a file, for those who have no engine that manages them.
-
-With machine `ssh` each of them is measured itself: it is driven, and rebooted, from here. With any other machine a worker
-runs on each, which needs KDuel there, and guests run on it.
-"""
+"""Machines that ssh reaches, from a file. With machine `ssh` each is measured itself, driven and rebooted from here;
+with any other a worker, and its guests, run on each, which needs KDuel there."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
-"""Boards of a lab: labgrid's places that have given tags, each acquired, used and released; several at once.
-
-The workers run here and drive the boards through labgrid (kduel.machines.labgrid); the study's machine is `board`.
-"""
+"""Boards of a lab: labgrid's places with given tags, acquired, used and released, several at once, by workers here
+(kduel.machines.labgrid); the study's machine is `board`."""
 
 import re
 from collections.abc import Sequence

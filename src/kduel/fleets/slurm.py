@@ -196,10 +196,8 @@ def statuses(path: Path) -> dict[int, int]:
 
 
 def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> list[str]:
-    """The nodes to use: those of the run that goes on, those of `nodelist`, or the usable ones of the partition.
-
-    Raises InputError and HostError where there are none, or not enough, or of several architectures.
-    """
+    """The nodes to use: those of the run that goes on, of `nodelist`, or the usable ones of the partition. Raises
+    InputError and HostError where there are too few, or several architectures."""
     there = {node.name: node for node in nodes() if partition in node.partitions}
     if known:
         names = list(known)

@@ -52,11 +52,8 @@ class Cpio:
 
 
 def unpack(archive: bytes, into: Path) -> None:
-    """Unpack the archive of a Cpio, or several one after the other, as files below the directory `into`.
-
-    All may be read by everybody, as a server of files may not be root's; devices are left out: not everybody may make
-    them.
-    """
+    """Unpack the archives of Cpio, one after the other, as files below `into` that everybody may read, for a server
+    of files that is not root's; devices are left out."""
     at = 0
     while at < len(archive):
         mode, size, length = (int(archive[at + 6 + 8 * field :][:8], 16) for field in (1, 6, 11))

@@ -158,10 +158,8 @@ def excerpt(console: Sequence[str], start: int) -> str:
 
 
 def findings(console: Sequence[str], searched: Collection[str] = ()) -> dict[str, str]:
-    """Signs of trouble in the console of a trial whose results arrived: name to the first line of each.
-
-    `searched` are lines whose signs are known already: two logs of one boot are the same for the most part.
-    """
+    """Signs of trouble in the console of a trial with results: name to the first line of each, without the signs in
+    `searched`, another log of the same boot."""
     console = searched_lines(console)
     found: dict[str, str] = {}
     new = [line for line in console if line not in searched]

@@ -33,11 +33,8 @@ def explain_fault(console: Sequence[str], *, qemu: str, accelerator: str, cpus: 
 
 
 def impossible_flags(console: Sequence[str], qemu: str) -> str:
-    """A 64-bit oops with flags that no CPU can have: the emulator lost the state of its CPU.
-
-    Found on QEMU 7.2, rarely, on busy hosts: a double fault after `cmpxchg16b`, its flags a part of a pointer; a general
-    protection fault of the `iret` that restores such flags.
-    """
+    """A 64-bit oops with flags that no CPU can have: the emulator lost its CPU's state (QEMU 7.2, rarely, on busy
+    hosts: a double fault after `cmpxchg16b`, a general protection fault of the `iret` after it)."""
     first = OOPS.first(console)
     for line in [] if first is None else console[first:]:
         if (flags := _FLAGS.search(line)) is not None:

@@ -22,10 +22,8 @@ def clock_trouble(guest: float, host: float) -> str:
 
 
 def gate(environment: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """Reason why the trial is void, or an empty string. What is expected but was not captured voids it too.
-
-    `expected` holds some of the keys of `read_environment`: release, architecture, clocksource, cpus, ...
-    """
+    """Reason why the trial is void, or an empty string. `expected` holds keys of `read_environment` (release,
+    architecture, clocksource, cpus, ...); one that was not captured voids it, too."""
     reasons = []
     for key, value in expected.items():
         seen = environment.get(key)

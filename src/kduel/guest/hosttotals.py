@@ -105,10 +105,8 @@ def _share(part: float, whole: float) -> float:
 
 
 def cpu_times(text: str) -> tuple[float | None, float | None]:
-    """Busy and stolen time from the first line of /proc/stat, in seconds over all CPUs; user time has that of guests.
-
-    Its unit, USER_HZ, is that of this host; it is 100 a second on every architecture that KDuel knows.
-    """
+    """Busy and stolen seconds over all CPUs from the first line of /proc/stat; user time has that of guests. USER_HZ
+    is 100 on every architecture that KDuel knows."""
     words = text.partition("\n")[0].split()
     if len(words) < 9 or words[0] != "cpu" or not all(re.fullmatch("[0-9]{1,18}", word) for word in words[1:9]):
         return None, None

@@ -123,10 +123,8 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 def run(machine: VirtualMachine, console: Path, how: Launch) -> Run:
-    """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is gone.
-
-    Raises HostError where QEMU itself does not start, or a file is not there.
-    """
+    """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is
+    gone. Raises HostError without QEMU or a file."""
     pin, side, seat, extra = how.pin, how.side, how.seat, how.extra
     started = time.monotonic()
     with contextlib.ExitStack() as held:

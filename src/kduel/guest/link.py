@@ -1,7 +1,5 @@
-"""Two virtual machines on a private link: each has a network card whose cable is one end of a socket pair, and no other.
-
-The trial's machine has a peer, which is the same for all contenders. They begin and end together.
-"""
+"""Two virtual machines on a private link, a socket pair, that begin and end together: the trial's machine, and a
+peer, which is the same for all contenders."""
 
 import os
 import shlex

@@ -131,11 +131,8 @@ def read_cpus(text: str) -> dict[int, CpuState]:
 
 
 def read_registers(text: str) -> dict[int, tuple[bool, str]]:
-    """From QEMU's `info registers -a`: by CPU, whether its interrupts are off, and where it is.
-
-    A CPU that waits to be started or was taken offline sleeps with interrupts off too; it is left out as long as
-    another one is awake.
-    """
+    """From QEMU's `info registers -a`: by CPU, whether its interrupts are off, and where it is. One that sleeps with
+    interrupts off (not started, or offline) is left out while another is awake."""
     found = read_cpus(text)
     awake = any(not (cpu.unreachable and cpu.asleep) for cpu in found.values())
     return {

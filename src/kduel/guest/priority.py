@@ -109,10 +109,8 @@ def keep_off(process: int, vcpus: Collection[int], pinned: Collection[int]) -> N
 
 
 def set_affinity(thread: int, cpus: Collection[int]) -> None:
-    """Let a thread of QEMU run on these CPUs alone. Raises ProcessLookupError where it has ended, HostError where it may not.
-
-    The root of a container has no CAP_SYS_NICE, which the threads of another user take; that user needs none.
-    """
+    """Let a thread of QEMU run on these CPUs alone, as its user, for whom a container's root without CAP_SYS_NICE may
+    not. Raises ProcessLookupError where it has ended, HostError."""
     try:
         os.sched_setaffinity(thread, cpus)
     except PermissionError:

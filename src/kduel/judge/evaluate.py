@@ -45,10 +45,8 @@ def rule_of(lock: Lock) -> Rule:
 
 
 def judge_run(path: Path, earlier: Set[str] | None = None) -> Results:
-    """A run, measured here or imported, judged again from its raw files. Raises InputError where it is none.
-
-    `earlier` chooses the directories (trials/ID, repeated/ID.N) of a state before the run was continued. Machines of a fleet
-    that were out of service then are not known."""
+    """A run, measured here or imported, judged again from its raw files. `earlier` chooses the directories of a state
+    before the run was continued; machines out of service then are not known. Raises InputError."""
     run = RunDir.open(path)
     if run.imported:
         from kduel.judge.imported import results

@@ -43,9 +43,8 @@ class Count(NamedTuple):
 
 
 def compare_published(run: Path, published: Path) -> Integrity:
-    """The counts of a run held against another run's results.json, which may be compressed by xz. Both may have an exact part.
-
-    Raises InputError where no count need be the same: other machines, seeds or kernels, or nothing that is exact."""
+    """The counts of a run held against another run's results.json, perhaps compressed by xz. Raises InputError where
+    no count need be the same: other machines, seeds or kernels, or nothing exact."""
     ours, theirs = judge_run(run), read_results(published)
     mine, others = counts(ours, run), counts(theirs, published)
     common = [one for one in mine if one in others]

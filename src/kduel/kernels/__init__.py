@@ -1,7 +1,5 @@
-"""Sources of kernels, one module per source; the common result is a `Kernel`.
-
-A module here, or one behind an entry point of the group `kduel.kernels`, offers `PLUGIN`, a `KernelSource`.
-"""
+"""Sources of kernels, one module each, here or behind an entry point of the group `kduel.kernels`, that offers
+`PLUGIN`; the common result is a `Kernel`."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path

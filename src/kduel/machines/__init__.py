@@ -1,7 +1,5 @@
-"""Machines, one module each: where a trial runs. `boot` is the only verb: one boot, one script, raw files home.
-
-A module here, or one behind an entry point of the group `kduel.machines`, offers `PLUGIN`, a `MachineKind`.
-"""
+"""Machines, one module each, here or behind an entry point of the group `kduel.machines`, that offers `PLUGIN`: where
+a trial runs. `boot` is the only verb: one boot, one script, raw files home."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

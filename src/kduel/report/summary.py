@@ -1,7 +1,5 @@
-"""For whoever decides: tables with deltas as footprint studies print them, then a summary in plain sentences.
-
-Every sentence rests on a verdict. What was not decided is named as such, and the table's figure next to it means nothing
-more than it can."""
+"""For whoever decides: tables with deltas as footprint studies print them, then a summary in plain sentences, each of
+which rests on a verdict, or says what was not decided."""
 
 import textwrap
 from collections.abc import Iterable, Iterator

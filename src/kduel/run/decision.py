@@ -1,7 +1,5 @@
-"""The decision about a run as it goes: which blocks count, what they decide, and what is still worth a boot.
-
-It knows trials only by their records and values: where they were carried out does not matter.
-"""
+"""The decision about a run as it goes, by records and values of its trials alone: which blocks count, what they
+decide, and what is still worth a boot."""
 
 from __future__ import annotations
 

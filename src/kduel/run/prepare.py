@@ -127,11 +127,8 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
 def get_kernels(
     chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False, lock: Lock | None = None
 ) -> ResolvedStudy:
-    """Resolve the study's kernels. Raises what sources raise.
-
-    A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
-    a run that goes on, the kernels are those of the run, though newer ones may be out.
-    """
+    """Resolve the study's kernels; with the `lock` of a run that goes on, those of the run. One that does not build
+    is left out where another is left to compare. Raises what sources raise."""
     study, kind = chosen.study, chosen.kind
     begun = lock is not None and bool(lock.prepared or lock.fleet)
     if lock is not None and begun:

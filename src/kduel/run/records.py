@@ -85,10 +85,8 @@ class Records:
         return [contender.name for contender in self.lock.contenders if contender.name in out]
 
     def excluded_contenders(self) -> set[str]:
-        """The contenders, other than the baseline, that cannot be measured: their first trials are all void.
-
-        The run goes on with the others, if there are any. The values play no part in it.
-        """
+        """The contenders, other than the baseline, that cannot be measured, without which the run goes on: their
+        first trials are all void, whatever the values."""
         baseline, *others = (contender.name for contender in self.lock.contenders)
         out = {*self.unmeasurable} - {baseline}
         return out if len(out) < len(others) else set()

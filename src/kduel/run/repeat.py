@@ -1,7 +1,5 @@
-"""Boots that are made again for a fault that is not their contender's: which, how often, and in what order.
-
-Only the host's figures and the emulator's known faults decide, never a contender's name or a measured value.
-"""
+"""Boots that are made again for a fault that is not their contender's: which, how often, and in what order, by the
+host's figures and the emulator's known faults alone."""
 
 import threading
 import time
@@ -207,11 +205,8 @@ class QuietHostWait:
         return self.is_disturbing(taken_by_others(self.since, self.take_snapshot()))
 
     def wait(self) -> None:
-        """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends.
-
-        A host that has been quiet is waited for longer: its work comes and goes, and a block of which only one trial
-        meets it is nearly useless. Waiting for one that never was quiet would only cost time.
-        """
+        """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends: it is
+        longer on a host that has been quiet, as a block of which one trial is disturbed is nearly useless."""
         if self.rule is None or not self.rule.quiet_seconds:
             return
         longest = max(self.rule.quiet_seconds, self.rule.between_bursts_seconds)

@@ -54,11 +54,8 @@ class BegunBoot(Struct, frozen=True):
 
 
 class Trials:
-    """Carries out boots and keeps them in `run`, with the rules of disturbance.
-
-    `planned` is how many trials there may be, `past` has those that are there already, `resume` is the command that
-    goes on after an error. With `covariates`, other work of the host is measured before each boot.
-    """
+    """Carries out boots and keeps them in `run`. `planned` is how many trials there may be, `past` has those that are
+    there, `resume` is the command to go on after an error; with `covariates` other work is measured."""
 
     def __init__(
         self,
@@ -97,11 +94,8 @@ class Trials:
         next_boot: NextBoot = lambda waiting, _: waiting.popleft(),
         reasons_not_to_boot: Callable[[Boot], list[Void]] = lambda _: [],
     ) -> None:
-        """Carry boots out, as many at once as the machine allows, until none is left or `is_over`. `kept` is called with
-        the trials of each boot that is kept.
-
-        Raises NotMeasuredError and HostError where trial after trial is void for the host's or the machine's sake.
-        """
+        """Carry boots out, as many at once as the machine allows, until none is left or `is_over`; `kept` gets the
+        trials of each. Raises NotMeasuredError and HostError where trial after trial is void for the host's sake."""
         side_by_side = ready.study.blocks.side_by_side
         waiting = self.repeats.order_boots(join_blocks(boots) if side_by_side else list(boots))
         running: dict[Future[list[EndedTrial]], Boot] = {}

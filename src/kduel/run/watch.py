@@ -50,11 +50,8 @@ GiveUp = Callable[["list[Hopeless]", "Rule"], bool]
 
 
 def boot_phase(staged: Path) -> str:
-    """`starting`, `booting`, or the step that the guest has announced last, such as `step 2, fork`.
-
-    A machine whose console does not come while it runs stays at `starting`; a guest can claim any step that a study may
-    have, which is why nothing but the display uses this.
-    """
+    """`starting`, `booting`, or the step that the guest has announced last, such as `step 2, fork`; without a console
+    `starting`. A guest can claim any step, so only the display uses this."""
     try:
         with (staged / "console.log").open("rb") as stream:
             size = stream.seek(0, 2)

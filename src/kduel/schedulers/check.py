@@ -53,11 +53,8 @@ def parse_snapshot(text: str) -> SchedulerSnapshot:
 
 
 def check_gates(trial: Path, contender: Contender, *, anew: bool = False) -> Void | None:
-    """Reason why a trial is void, if any of its gates failed. `trial` is its directory, with gates/; `anew` is true where the
-    scheduler was started for each step.
-
-    Neither the contender's name nor any measured value plays a part.
-    """
+    """Reason why a trial is void, if any of its gates failed, whatever its contender and values. `trial` is its
+    directory, with gates/; `anew`: the scheduler was started for each step."""
     begun = read_snapshot(trial / "setup" / "stdout")
     if begun.failed:
         name, why = split_failure(begun.failed)

@@ -137,10 +137,8 @@ def check_deadline(policy: Policy) -> None:
 
 
 def check_admission(policy: Policy, processes: int, cpus: int) -> None:
-    """Raises InputError where so many processes of a deadline policy are certainly too much for so many CPUs.
-
-    A kernel with deadline servers for ordinary tasks (6.12 and later) admits some 5 % of a CPU less still.
-    """
+    """Raises InputError where so many processes of a deadline policy are certainly too much for so many CPUs; a
+    kernel with deadline servers (6.12 and later) admits some 5 % less still."""
     share = processes * policy.runtime / policy.period if policy.kind == "deadline" else 0.0
     if share > REALTIME_SHARE * cpus:
         raise policy_error(

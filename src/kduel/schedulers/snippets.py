@@ -61,10 +61,8 @@ class SchedulerSetup(Struct, frozen=True, kw_only=True):
 
 
 def make_setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> SchedulerSetup:
-    """The setup of one of a study's contenders. Raises InputError for a scheduler that is not to be had.
-
-    Where any contender of the study has a sched_ext scheduler, those without one are checked to have none.
-    """
+    """The setup of one of a study's contenders; where any of them has a sched_ext scheduler, the others are checked
+    to have none. Raises InputError for a scheduler that is not to be had."""
     policy = parse_policy(contender.policy).canonical if contender.policy else ""
     programs: tuple[str, ...] = ("kpolicy",) if policy else ()
     preempt = preempt_mode(contender.cmdline)

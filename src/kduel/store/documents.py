@@ -1,6 +1,5 @@
-"""The documents in a run's directory, typed, each with its version: one of another version is refused.
-
-lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity)."""
+"""The documents in a run's directory, typed, each with its version: one of another version is refused. plan.jsonl
+follows from the lock (kduel.store.integrity)."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -34,9 +34,8 @@ def write_manifest(trial: Path, documents: Sequence[bytes] = RUN_FILES) -> None:
 
 
 def run_checksum(trials: Path, names: Collection[str]) -> str | None:
-    """The SHA-256 of these trials' manifests, in the order of their names; None where a trial has none.
-
-    It identifies a run with all its raw files: cat trials/*/manifest.sha256 | sha256sum"""
+    """The SHA-256 of these trials' manifests in the order of their names, which identifies a run (cat
+    trials/*/manifest.sha256 | sha256sum); None where a trial has none."""
     stamp = hashlib.sha256()
     try:
         for name in sorted(names):
@@ -48,9 +47,7 @@ def run_checksum(trials: Path, names: Collection[str]) -> str | None:
 
 def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:
     """Differences from the manifest: each file's name, and `changed`, `missing`, `added`, `unreadable` or FORBIDDEN.
-
-    `known` holds the digests of those of RUN_FILES that are there, which are the same for all trials. Raises InputError
-    where the manifest itself is missing or damaged."""
+    `known` has the digests of RUN_FILES, the same for all trials. Raises InputError for a damaged manifest."""
     listed = read_manifest(trial / NAME)
     there = set(files_below(trial))
     found = [(name, "added") for name in [*sorted(there), *empty_directories(trial)] if name not in listed]

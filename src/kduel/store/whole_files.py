@@ -23,10 +23,8 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 @contextmanager
 def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
-
-    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`; so is a program without a name. A path below
-    a file is no fault of the disk, and an InputError."""
+    """Turn an OSError while writing into an error with a remedy that names the file `where`, one elsewhere that it is
+    about, or a program; a path below a file is an InputError."""
     try:
         yield
     except OSError as error:
@@ -88,9 +86,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def whole_directory(path: Path) -> Iterator[Path]:
-    """A directory beside `path` that gets its name when it is whole and synced, or disappears.
-
-    Raises InputError where another command has put something there in the meantime, and HostError."""
+    """A directory beside `path` that gets its name when it is whole and synced, or disappears. Raises HostError, and
+    InputError where another command was faster."""
     with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=before_its_name(path), dir=path.parent))
@@ -109,10 +106,8 @@ def whole_directory(path: Path) -> Iterator[Path]:
 
 
 def sync_tree(directory: Path) -> None:
-    """fsync every file and directory below.
-
-    Several at a time: a file system commits together what waits at the same time, and a trial of twenty small files
-    takes a quarter of the time. Raises the first OSError."""
+    """fsync every file and directory below, several at a time: a file system commits together what waits together,
+    four times as fast. Raises the first OSError."""
     from concurrent.futures import ThreadPoolExecutor
 
     paths = [os.path.join(root, name) for root, _, files in os.walk(directory) for name in [*files, "."]]  # noqa: PTH118

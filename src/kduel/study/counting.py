@@ -19,11 +19,8 @@ def counted_once(step: Step) -> Step:
 
 
 def once_each(settings: dict[str, Any], given: int | None) -> int:
-    """So many blocks that what does not vary within one is counted once in each layout of addresses or order of CPUs, or once
-    where there are none; or as many as are `given` on the command line. `settings` is the [machine] table.
-
-    Raises InputError where blocks would repeat a count.
-    """
+    """So many blocks that what does not vary within one is counted once in each layout of addresses or order of CPUs,
+    or once where there are none; or as many as `given`. Raises InputError where blocks would repeat a count."""
     layouts = settings.get("layouts")
     most = layouts if isinstance(layouts, int) and layouts > 0 else 2 if settings.get("online") == "both" else 1
     if given is not None and given > most:

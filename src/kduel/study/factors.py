@@ -85,10 +85,8 @@ def cross(
     origin: str,
     blocks: int,
 ) -> Crossing:
-    """The contenders of a study: those of its [[contender]] tables, once for each combination of the factors' levels.
-
-    `blocks` is how many are planned, for the error that names the number of trials. Raises InputError naming the factor.
-    """
+    """The contenders of a study, once for each combination of the factors' levels; `blocks` is how many are planned,
+    for the error about trials. Raises InputError naming the factor."""
     read = [read_factor(table, number, benchmarks, origin) for number, table in enumerate(factors, 1)]
     names = [one.factor.name for one in read]
     if doubled := next((name for name in names if names.count(name) > 1), None):

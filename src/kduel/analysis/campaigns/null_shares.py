@@ -37,9 +37,8 @@ class Quantiles(Struct, frozen=True, kw_only=True):
 
 
 def chance(share: float, count: int, neighbours: float = CORRELATION) -> float:
-    """The chance that a series of `count` values without a change explains so large a share by one stretch, or larger.
-
-    `neighbours` is one of CORRELATIONS. Series longer than the table are treated as the longest in it, which is strict."""
+    """The chance that a series of `count` values without a change explains so large a share by one stretch, or
+    larger; `neighbours` is one of CORRELATIONS, and the table's longest series stands for longer ones."""
     if count < LONG:
         known = simulated_shares(count)
         beyond = known.size - int(np.searchsorted(known, share - 1e-12, side="left"))

@@ -22,10 +22,8 @@ class GridPoint(Struct, frozen=True):
 
 
 def places(steps: Sequence[StepResult]) -> list[GridPoint]:
-    """The steps that form families, in the order of families and counts; the others are left out.
-
-    A family is all steps of one benchmark whose parameters are the same but for one whole number above 0. A step that
-    could belong to several families belongs to the largest."""
+    """The steps that form families (of one benchmark, equal in all parameters but one whole number above 0; the
+    largest such family counts), in the order of families and counts."""
     groups: dict[tuple[str, str, str], dict[str, int]] = {}
     for step in steps:
         for name, count in step.parameters.items():

@@ -84,10 +84,8 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 def console_lines(log: str) -> list[ConsoleLine]:
-    """The lines of console.log that carry the host's time; a line that began before the log was cut does not.
-
-    A line that holds a second time of the kernel's is two that ran together: when the second one came is not known.
-    """
+    """The lines of console.log that carry the host's time, but for one that began before the log was cut, and of two
+    lines that ran together the second, whose time is not known."""
     found = []
     for text in log.split("\n"):
         if (match := LINE.match(text)) and not STAMP.search(match["text"]):
@@ -128,10 +126,8 @@ def _late_seconds(lines: Sequence[ConsoleLine], version: float | None) -> float:
 
 
 def initcalls(kernel_log: Iterable[str]) -> dict[str, float]:
-    """Microseconds by function, as `module:function` for one of a module; of a kernel booted with initcall_debug.
-
-    The times of functions that bear the same name (static ones of several drivers) are added up.
-    """
+    """Microseconds by function, or `module:function`, of a kernel booted with initcall_debug; of functions of the
+    same name (static ones of several drivers) the sum."""
     found: dict[str, float] = {}
     for line in kernel_log:
         if "initcall" in line and (match := INITCALL.search(line)):

@@ -1,7 +1,5 @@
-"""Regular expressions of a study, which may have come from elsewhere: searched in linear time by RE2, with bounds.
-
-Python's own engine takes time that is exponential in the text for some expressions, and a received run brings both.
-"""
+"""Regular expressions of a study, which may have come from elsewhere with a run: searched by RE2 within bounds, as
+Python's own engine may take exponential time."""
 
 import time
 from collections.abc import Iterator

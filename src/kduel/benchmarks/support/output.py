@@ -64,10 +64,8 @@ class Raw(Struct, frozen=True):
 
     @classmethod
     def read(cls, directory: Path, limit: int = 16 << 20, trial_files: Sequence[str] = ()) -> Raw:
-        """Read a step's directory, and the files of these names of the trial that it is in, where they are there.
-
-        A file above `limit` bytes is cut there. Raises ParseError without exit.json, HostError.
-        """
+        """Read a step's directory, and the files of these names of its trial, each cut above `limit` bytes. Raises
+        ParseError without exit.json, HostError."""
 
         own = {"stdout", "stderr", "exit.json"}
         try:

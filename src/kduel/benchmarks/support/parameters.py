@@ -24,10 +24,8 @@ def to_mebibytes(size: str) -> float:
 
 
 def label_of(head: str, parameters: Struct, **forms: str) -> str:
-    """A step's label: `head` filled with the parameters that it names, then all others that are not at their default.
-
-    `forms` states how one of these is written (`time="{}s"`); without a form it is name and value, and a truth value
-    its name. Different parameters never share a label."""
+    """A step's label: `head` filled with the parameters that it names, then all others not at their default, as
+    `forms` has them (`time="{}s"`), or by name and value. Different parameters never share a label."""
     named = {name for _, name, _, _ in Formatter().parse(head) if name}
     words = [head.format(**{name: slug(getattr(parameters, name)) for name in named})]
     for field in fields(parameters):

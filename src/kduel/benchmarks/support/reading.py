@@ -37,11 +37,8 @@ Amount = Annotated[float, Meta(ge=0, le=LARGEST_FIGURE)]
 
 
 def find_one(pattern: str, text: str, what: str) -> str:
-    """The one group of `pattern` in the one whole line of `text` that is like it; `what` it is, for the error.
-
-    A line counts only with its end, so that a cut number is never taken for a number.
-    Raises ParseError where there is no such line, or more than one.
-    """
+    """The one group of `pattern` in the one whole line of `text` that is like it; `what` it is, for the error. A line
+    counts only with its end, so that no number is cut. Raises ParseError for none or several."""
     found = re.findall(rf"^{pattern}\n", text, re.MULTILINE | re.ASCII)
     if not found:
         raise ParseError(f"the output has no line with {what}")
@@ -90,10 +87,8 @@ def expect(pattern: str, text: str, what: str, wanted: object) -> None:
 
 
 def check_agreement(one: float, other: float, what: str, share: float = 0.1) -> None:
-    """Raises ParseError where two figures of one output for the same quantity lie further apart than `share`.
-
-    Programs take them at slightly different moments; what must not pass is a figure that lost a digit.
-    """
+    """Raises ParseError where two figures of one output for the same quantity lie further apart than `share`: times
+    of reading differ slightly, but a figure that lost a digit must not pass."""
     if abs(one - other) > share * max(abs(one), abs(other)):
         raise ParseError(f"the output contradicts itself: {what} is {one:g} in one place and {other:g} in another")
 

@@ -43,11 +43,8 @@ def server(
     seconds: float = 5.0,
     scratch: bool = False,
 ) -> Service:
-    """A service whose server is one command in the foreground, ready as soon as the shell line `ready` succeeds.
-
-    `before` and `after` are shell lines, run before the server starts and when it is ready. The service fails with the
-    last lines of the server's log where the server ends early.
-    """
+    """A service whose server is one command in the foreground, ready when the shell line `ready` succeeds; `before`
+    and `after` are shell lines. It fails with the last lines of the log where the server ends early."""
     ended = shlex.quote(f"the server of {name} ended before it was ready:")
     start = (
         f"{before}{command} >log 2>&1 </dev/null &\n"

@@ -44,9 +44,7 @@ def fixed_time(seconds: int) -> Metric:
 
 def read_report(text: str, threads: int) -> dict[str, float]:
     """`total-time`, `total-events`, `latency-min`, `-avg`, `-p95`, `-max` and `events-sd`, from the whole output.
-
-    Raises ParseError where any of it is missing, or the report is not sysbench 1.0's.
-    """
+    Raises ParseError where any is missing, or the report is not of sysbench 1.0."""
     expect(rf"Number of threads: {VALUE}", text, "the number of threads", threads)
     values = {
         "total-time": check_positive(find_number(r" *total time: +(\S+)s", text, "the total time"), "the total time"),

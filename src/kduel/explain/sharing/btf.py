@@ -1,7 +1,5 @@
-"""BTF, the kernel's own description of its types: sizes, and the field at a byte of a structure.
-
-Documentation/bpf/btf.rst describes the format. The guest's memory holds it, from `__start_BTF` on.
-"""
+"""BTF, the kernel's own description of its types (Documentation/bpf/btf.rst): sizes, and the field at a byte of a
+structure. The guest's memory holds it, from `__start_BTF` on."""
 
 import struct
 from functools import cached_property

@@ -1,7 +1,5 @@
-"""A worker that is a child process: blocks go in by its standard input, events come out by its standard output.
-
-The open input ends with this process, however it dies: the worker then reads the end of its input and stops.
-"""
+"""A worker that is a child process: blocks go in by its standard input, which ends with this process, whereupon it
+stops; events come out by its standard output."""
 
 import contextlib
 import re

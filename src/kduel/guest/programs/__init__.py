@@ -101,10 +101,8 @@ def ready_made() -> list[ProgramRecipe]:
 
 
 def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
-    """The static program NAME for an architecture (as `uname -m` says it), in the cache.
-
-    Raises InputError for a name or an architecture that there is not, HostError where it has to be compiled and cannot.
-    """
+    """The static program NAME for an architecture (as `uname -m` says it), in the cache. Raises InputError for an
+    unknown one, HostError where it cannot be compiled."""
     return _make_program(recipe(name, architecture), cache)
 
 

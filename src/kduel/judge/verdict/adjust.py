@@ -1,7 +1,5 @@
 """Estimates at each look: the mean difference and its standard error, plain or adjusted for what is known of a pair.
-
-Arrays have any leading axes (simulated runs), then one axis of pairs or of looks: the very code that judges a run is
-the code that `kduel plan --simulate` tries."""
+Arrays have any leading axes (simulated runs), then one of pairs or looks."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
-"""Slices against blocks: how to spend the time of a coming run, by the components of an earlier one.
-
-Kalibera and Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): a further slice in each boot lowers what slices
-contribute, a further block lowers all."""
+"""Slices against blocks: how to spend the time of a coming run, by an earlier one's components (Kalibera and Jones,
+Rigorous Benchmarking in Reasonable Time, ISMM 2013): a further slice lowers one part, a further block all."""
 
 import math
 from collections.abc import Sequence

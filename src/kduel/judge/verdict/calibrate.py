@@ -78,10 +78,8 @@ def simulate(
     futility: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Characteristics:
-    """Simulate `runs` runs of `metrics` independent primary metrics; `progress` is notified of runs done.
-
-    Every contender but the baseline has the effect. `host` adds a covariate with that correlation to the noise. `plan`
-    draws the orders. With `futility` runs end that have no hope of a verdict."""
+    """Simulate `runs` runs of `metrics` independent primary metrics, in which every contender has the effect. `host`
+    is the noise's correlation with a covariate, `plan` draws the orders, `futility` ends hopeless runs."""
     generator = np.random.default_rng([seed, round(1e6 * effect_pct) % 2**32, metrics])
     counts = np.zeros(3)
     alarms = refuted = 0

@@ -35,9 +35,7 @@ def classify(
     low: ArrayLike, high: ArrayLike, margin: ArrayLike, pairs: ArrayLike, fewest: int, equivalent_from: int
 ) -> Sides:
     """WITHIN where the interval lies within +-margin, else ABOVE or BELOW where it excludes 0, else UNDECIDED.
-
-    `margin` is 0 where nothing may count as equivalent. Nothing is decided below `fewest` pairs, WITHIN not below
-    `equivalent_from`."""
+    Nothing is decided below `fewest` pairs, WITHIN not below `equivalent_from`."""
     count = np.asarray(pairs)
     found: Sides = np.select(
         [

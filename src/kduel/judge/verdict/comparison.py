@@ -58,10 +58,8 @@ def check(samples: Sequence[Samples]) -> None:
 
 
 def finished_blocks(samples: Sequence[Samples]) -> int:
-    """Number of blocks that the run has finished, counted from the first.
-
-    A block at the end in which a trial has not been carried out yet (its `order` is None) does not count, so that
-    an interrupted run is looked at exactly where an uninterrupted one is."""
+    """Number of blocks that the run has finished, counted from the first. One in which a trial was not carried out
+    yet (its `order` is None) does not count, as in an uninterrupted run."""
     if not samples:
         return 0
     blocks = sorted({block for table in samples for block in table.blocks})

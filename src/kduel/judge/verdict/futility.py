@@ -1,7 +1,5 @@
-"""Futility of a run: the chance of a verdict at its last look, by what was measured so far.
-
-Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
-docs/statistics.md states."""
+"""Futility of a run: the chance of a verdict at its last look, by what was measured so far. Stopping for it ends a
+run as undecided, which is no false alarm and costs no alpha, but power (docs/statistics.md)."""
 
 from collections.abc import Collection, Sequence
 
@@ -48,10 +46,8 @@ class Hopeless(Struct, kw_only=True):
 
 
 def futile(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] = ()) -> list[Hopeless]:
-    """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling, as of a
-    class of machines, where more blocks are no more machines.
-
-    Contenders in `without` cannot be measured and are not waited for."""
+    """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling, as of
+    a class of machines. Contenders in `without` are not waited for."""
     found = compare(samples, rule)
     if not found or rule.scope == "class":
         return []

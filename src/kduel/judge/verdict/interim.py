@@ -15,10 +15,8 @@ def primary_results(samples: Sequence[Samples], rule: Rule) -> list[MetricResult
 
 
 def is_finished(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] = ()) -> bool:
-    """True if the run may stop: every primary metric is decided, or the blocks are all there.
-
-    Without a primary metric a run continues to its last block. It does not wait for the contenders in `without`, which
-    cannot be measured."""
+    """True if the run may stop: every primary metric is decided, or the blocks are all there. Contenders in
+    `without`, which cannot be measured, are not waited for."""
     from kduel.judge.verdict.comparison import finished_blocks
 
     if finished_blocks(samples) >= rule.max_blocks:

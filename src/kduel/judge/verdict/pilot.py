@@ -22,10 +22,8 @@ class Pilot(NamedTuple):
 
 
 def read_pilot(path: Path) -> Pilot:
-    """Read the CSV that `kduel import` reads; lines of one trial that repeat a metric are its iterations.
-
-    The first contender is the baseline. Trials of one number are a block where every contender has the same ones;
-    otherwise nothing pairs the values. Raises InputError naming file and line."""
+    """Read the CSV that `kduel import` reads, the first contender being the baseline; a metric's several lines in a
+    trial are iterations. Trials pair values if all contenders have the same ones. Raises InputError."""
     if not any(name in beginning(path).decode("utf-8", "replace").strip().split("\n", 1)[0] for name in COLUMNS):
         raise InputError(
             f"{path} is neither a run nor a CSV of values",

@@ -84,9 +84,8 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
 def build(
     table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Assessment, rule: Rule
 ) -> MetricResult:
-    """The result of an assessment, paired or not; the caller adds secondary statistics and wording.
-
-    `arms` are the values that count, of the baseline and of the contender; `n` is how many there are of both."""
+    """The result of an assessment; the caller adds secondary statistics and wording. `arms` are the values that
+    count, of the baseline and of the contender; `n` is how many there are of both."""
     before, after = arms
     metric = table.metric
     ratio = finding.scale == "ratio"

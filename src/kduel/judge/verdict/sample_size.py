@@ -202,10 +202,8 @@ class Parts(NamedTuple):
 
 
 def variance_parts(boots: Sequence[Sequence[float]]) -> Parts | None:
-    """Split the variation of one arm: each boot's iterations in, standard deviations (relative) out.
-
-    Unbiased analysis of variance on logarithms (Kalibera and Jones, 2013); a negative part between boots is 0. None
-    where fewer than two boots have values, no boot has two, or a value is not positive."""
+    """Split the variation of one arm, each boot's iterations, into relative standard deviations: unbiased analysis of
+    variance on logarithms (Kalibera and Jones, 2013). None where a part cannot be estimated."""
     logs = [np.log(values) for values in boots if len(values) and min(values) > 0]
     counts = np.array([len(values) for values in logs])
     if len(logs) < 2 or len(logs) < sum(bool(len(values)) for values in boots) or counts.max() < 2:
@@ -235,10 +233,8 @@ def pool_parts(arms: Sequence[Parts]) -> Parts:
 
 
 def best_iterations(parts: Parts, boot_seconds: float, iteration_seconds: float) -> int:
-    """Number of iterations in each boot that gives the narrowest interval for a given time.
-
-    The square root of (cost of a boot / cost of an iteration) * (variance within / variance between). Where boots do
-    not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is returned."""
+    """Number of iterations in each boot that gives the narrowest interval for a time: the root of the ratios of costs
+    and of variances within and between; MOST_ITERATIONS where boots do not differ at all."""
     if parts.between == 0 or iteration_seconds <= 0:
         return MOST_ITERATIONS
     best = math.sqrt(boot_seconds / iteration_seconds) * parts.within / parts.between

@@ -1,6 +1,5 @@
-"""Statistics reported next to a verdict, which never decide it: rank and permutation statistics, effect sizes, spread.
-
-Written here on scipy.special because importing scipy.stats takes two seconds; the tests compare with scipy.stats."""
+"""Statistics reported next to a verdict, which never decide it. Written here on scipy.special because importing
+scipy.stats takes two seconds; the tests compare with scipy.stats."""
 
 from functools import lru_cache
 

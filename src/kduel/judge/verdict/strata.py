@@ -178,10 +178,8 @@ def enough(machines: Machines, pairs: Sequence[int], fewest: int) -> NDArray[np.
 
 
 def is_balanced(machines: Machines, blocks: Sequence[int]) -> NDArray[np.bool_]:
-    """By look after so many blocks: whether each machine has the share of them that it has of all `machines`.
-
-    A mean over machines whose effects differ is another quantity while their shares are others, as in the middle of a
-    round: a look then estimates what the verdict is not about."""
+    """By look after so many blocks: whether each machine has the share of them that it has of all `machines`. Else a
+    mean over machines that differ estimates another quantity than the verdict is about."""
     whole = np.bincount(machines)
     shares = [np.bincount(machines[:count], minlength=whole.size) * machines.size for count in blocks]
     return np.array(
@@ -239,10 +237,8 @@ class Single(NamedTuple):
 
 
 def effects_by_machine(found: Fit, level: float) -> Single:
-    """Each machine by its own noise, and against the others; infinite where it has a single pair.
-
-    Against the others no machine counts as quieter than all of them together: with few pairs each, some machine always
-    looks quiet by chance."""
+    """Each machine by its own noise, and against the others, of which none counts as quieter than all of them
+    together: with few pairs some looks quiet by chance. Infinite for a single pair."""
     noise = variance_within(found)
     count = found.counts.astype(float)
     share = np.maximum(1 - found.used / max((count - 1).sum(), 1.0), 0.0)[..., None]

@@ -1,7 +1,5 @@
-"""Verdicts where nothing pairs the values: Welch's interval on logarithms, a single look.
-
-For imported results: trial i of one contender has nothing to do with trial i of another. Arms that were not measured
-in turn may differ by all that changed meanwhile; no interval covers that, and a finding states it."""
+"""Verdicts where nothing pairs the values, as of imported results: Welch's interval on logarithms, a single look.
+Arms not measured in turn may differ by all that changed meanwhile, which a finding states."""
 
 import math
 from collections.abc import Sequence

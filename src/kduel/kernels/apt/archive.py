@@ -127,10 +127,8 @@ class Archive:
         self._index: Index | None = None
 
     def candidates(self, pattern: str) -> list[Package]:
-        """The packages whose name matches `pattern` (`linux-image-*-cloud-amd64`), the newest version first.
-
-        Only names that begin with `linux-` are known. Raises HostError where the archive cannot be queried.
-        """
+        """The packages whose name, beginning with `linux-`, matches `pattern` (`linux-image-*-cloud-amd64`), the
+        newest version first. Raises HostError where the archive cannot be queried."""
         found = [p for p in self.index().packages if fnmatch.fnmatchcase(p.name, pattern)]
         return sorted(found, key=lambda package: version_key(package.version), reverse=True)
 
@@ -149,10 +147,8 @@ class Archive:
         return sorted(self.cache.entry("deb", key, build).glob("*.deb"))
 
     def download(self, packages: Sequence[Package], into: Path) -> list[Path]:
-        """Get the .debs, all at once, into an existing directory; each is checked against its SHA-256.
-
-        Raises GoneError for a file that is no longer served, HostError for other trouble.
-        """
+        """Get the .debs, all at once, each checked against its SHA-256. Raises GoneError for a file that is no longer
+        served, HostError."""
         files = [into / f"{p.name}_{p.architecture}.deb" for p in packages]
         if self.offline:
             names = ", ".join(f"{p.name} {p.version}" for p in packages)

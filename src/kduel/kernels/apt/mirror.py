@@ -24,11 +24,8 @@ SHIPPED_ADDRESS = re.compile(r"\bhttps?://[\w.-]+(?:/[\w.-]+)*?/debian(?P<securi
 
 
 def debian_mirror() -> str:
-    """The address of Debian's main archive, without a slash at its end.
-
-    $KDUEL_DEBIAN_MIRROR; else, on Debian, what the host's apt uses; else what Debian's tools name as their default.
-    Raises HostError where none of them gives one.
-    """
+    """The address of Debian's main archive, without a slash at its end: $KDUEL_DEBIAN_MIRROR, else what the host's
+    apt uses on Debian, else Debian's tools' default. Raises HostError."""
     found = os.environ.get("KDUEL_DEBIAN_MIRROR") or _host_source(security=False) or shipped_address(security=False)
     if not found:
         raise HostError(
@@ -39,10 +36,8 @@ def debian_mirror() -> str:
 
 
 def security_mirror() -> str:
-    """The address of Debian's security archive: $KDUEL_DEBIAN_SECURITY_MIRROR, else as for `debian_mirror`.
-
-    A mirror named in KDUEL_DEBIAN_MIRROR is taken to have its security archive next to it, as `...-security`.
-    """
+    """The address of Debian's security archive: $KDUEL_DEBIAN_SECURITY_MIRROR, else as for `debian_mirror`; that of
+    KDUEL_DEBIAN_MIRROR is next to it, as `...-security`."""
     given = os.environ.get("KDUEL_DEBIAN_SECURITY_MIRROR")
     if not given and os.environ.get("KDUEL_DEBIAN_MIRROR"):
         given = f"{debian_mirror()}-security"

@@ -10,10 +10,8 @@ from kduel.kernels.files.layout import UnpackedKernel, Unpacking
 
 
 def unpack(packages: Sequence[Path], into: Path) -> UnpackedKernel:
-    """Unpack one kernel's packages as `vmlinuz`, `config` and `lib/modules/RELEASE` below `into`.
-
-    Raises InputError for a damaged package, or packages that are not exactly one kernel; HostError without dpkg.
-    """
+    """Unpack one kernel's packages as `vmlinuz`, `config` and `lib/modules/RELEASE` below `into`. Raises InputError
+    for damaged packages or not exactly one kernel; HostError without dpkg."""
     unpacking = Unpacking(into, ", ".join(package.name for package in packages))
     for package in packages:
         try:

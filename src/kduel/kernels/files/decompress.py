@@ -58,10 +58,8 @@ def decompress(path: Path) -> Iterator[BoundedStream]:
 
 @contextmanager
 def output_of(command: Sequence[str], packed: Path, stdin: IO[bytes] | None = None) -> Iterator[BoundedStream]:
-    """The output of a program that unpacks a file, which may be its standard input; it may be read to its end or not.
-
-    Raises HostError without the program, RefusedArchive in the program's words where it fails.
-    """
+    """The output of a program that unpacks a file, perhaps its standard input, to be read to its end or not. Raises
+    HostError without it, RefusedArchive in its words."""
     try:
         process = subprocess.Popen(
             command, stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -114,11 +114,8 @@ def note_silent_entry(kernel: Kernel, cache: Cache) -> None:
 
 
 def uncompressed_kernel(kernel: Kernel, cache: Cache) -> Path | None:
-    """The kernel as an ELF that QEMU boots by its PVH entry, skipping the decompressor; kept in the cache.
-
-    None where the kernel has no such entry (another architecture, or built without CONFIG_PVH), or was silent there.
-    Raises InputError, HostError as `kernel_contents`.
-    """
+    """The kernel as an ELF that QEMU boots by its PVH entry without decompression, in the cache; None where it has
+    none, or was silent there. Raises InputError, HostError as `kernel_contents`."""
     if kernel.architecture != "x86_64" or cache.has(SILENT, kernel.sha256):
         return None
 
@@ -151,10 +148,8 @@ def has_pvh_entry(elf: Bytes) -> bool:
 
 
 def pvh_entry(elf: Bytes) -> int | None:
-    """The physical address at which QEMU enters a 64-bit little-endian ELF by PVH; None where it cannot.
-
-    Before Linux 5.0 the entry is Xen's alone: it asks the hypervisor for the map of memory, and QEMU has no answer.
-    """
+    """The physical address at which QEMU enters a 64-bit little-endian ELF by PVH; None where it cannot, as before
+    Linux 5.0, whose entry needs Xen's map of memory."""
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) < 64:
         return None
     if OLD_BANNER.search(elf) is not None:

@@ -1,7 +1,5 @@
-"""A distribution whose kernels are got by its own lists of packages: what is the same for all of them.
-
-Nothing of the host's package manager is used, so any host can get the kernels of any distribution.
-"""
+"""A distribution whose kernels are got by its own lists of packages, on any host: what is the same for all of
+them."""
 
 import hashlib
 import os

@@ -26,10 +26,8 @@ def unpack_pacman(packages: Sequence[Path], into: Path) -> UnpackedKernel:
 
 
 def read_identity(package: Path) -> tuple[str, str]:
-    """Name and version that a package states itself, in its .PKGINFO, which is among its first files.
-
-    Raises InputError where it states none, or is of another architecture; HostError without zstd.
-    """
+    """Name and version of a package by its .PKGINFO, among its first files. Raises InputError for none, or another
+    architecture; HostError without zstd."""
     facts: dict[str, str] = {}
     try:
         with decompress(package) as stream:

@@ -25,10 +25,8 @@ def read_repository(
     keyrings: Sequence[Path] = (),
     architecture: str,
 ) -> list[RemotePackage]:
-    """Packages of these names and of that architecture. With `keyrings` the metadata have to be signed.
-
-    Raises HostError where the repository cannot be read, InputError for a signature by another key.
-    """
+    """Packages of these names and of that architecture; with `keyrings` metadata must be signed. Raises HostError
+    (unreadable), InputError (another key)."""
     index = download(f"{base}/repodata/repomd.xml", place / "repomd.xml", progress)
     if keyrings:
         signature = download(f"{base}/repodata/repomd.xml.asc", place / "repomd.xml.asc", progress)

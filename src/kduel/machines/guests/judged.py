@@ -65,10 +65,8 @@ class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class GuestMachine(Machine):
-    """A machine whose trials boot a guest of KDuel's own, which runs one script and sends an envelope of results.
-
-    How the guest is booted is for the subclasses: in QEMU (`InQemu`), or on a real board.
-    """
+    """A machine whose trials boot a guest of KDuel's own, in QEMU (`InQemu`) or on a real board, which runs one
+    script and sends an envelope of results."""
 
     def __init__(
         self, settings: QemuSettings, bases: Mapping[str, Base], images: Mapping[str, Path], cache: Cache

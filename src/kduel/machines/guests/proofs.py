@@ -26,11 +26,8 @@ class Proofs:
         self.cache, self.key, self.boot_once = cache, key, boot_once
 
     def prove(self, trial: Trial) -> Outcome:
-        """One boot, proved by a repetition: at the same time, or earlier with this cache.
-
-        Where the two differ a third one decides which of them stands alone, and the trial is that of the two others; where all
-        three do, it is void. Raises HostError where the host ended the repetition.
-        """
+        """One boot, proved by a repetition, now or earlier with this cache. Where both differ, a third one decides
+        which stands alone; where all three differ, the trial is void. Raises HostError."""
         known = self.cache.path("proofs", self.key) / "files.json"
         with temporary_directory() as place:
             twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]

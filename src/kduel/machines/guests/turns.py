@@ -1,8 +1,5 @@
-"""Several exact CPUs of one speed: their turns, how they come online, and whether each got what it should (plug-in `turns`).
-
-An idle CPU polls, so that all CPUs execute all the time, in turns of so many instructions: of N CPUs each executes one
-instruction in N nanoseconds of the guest.
-"""
+"""Several exact CPUs of one speed: their turns, how they come online, and whether each got what it should (plug-in
+`turns`). An idle CPU polls, so that each of N CPUs executes one instruction in N nanoseconds."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
-"""A kernel of ours on another machine: image and modules brought there for a run, and taken away after it.
-
-What is brought is noted there first, in NOTED, so that it can be taken away whatever happens in between.
-"""
+"""A kernel of ours on another machine: image and modules brought there for a run, each noted before in NOTED, so that
+it can be taken away whatever happens."""
 
 import io
 import shlex
@@ -22,10 +20,8 @@ REMOVE = (
 
 
 def bring(connection: Connection, kernel: Kernel, directory: str) -> None:
-    """Install the kernel there, with an initramfs where the machine's own kernel has one.
-
-    Raises InputError where the machine has another kernel of that release, HostError for what it lacks.
-    """
+    """Install the kernel there, with an initramfs where the machine's own kernel has one. Raises InputError for
+    another kernel of that release, HostError for what is lacking."""
     release, place = shlex.quote(kernel.release), shlex.quote(f"{directory.rstrip('/')}/kduel-kernel")
     packed = kernel_archive(kernel)
     script = f"""

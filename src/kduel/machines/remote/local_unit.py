@@ -1,8 +1,5 @@
-"""The systemd unit that continues a run after each reboot of the machine that KDuel itself runs on.
-
-The user installs it knowingly (`kduel local install RUN`) and removes it with one command (`kduel local remove`),
-which also puts back whatever a trial left behind.
-"""
+"""The systemd unit that continues a run after each reboot of the machine that KDuel itself runs on. The user installs
+it (`kduel local install RUN`) and removes it (`kduel local remove`), with what trials left behind."""
 
 import os
 import re

@@ -252,10 +252,8 @@ class Journey:
         return packed.getvalue()
 
     def attend(self, began: Observation) -> Observation:
-        """Wait for the script's end, over as many connections as it takes. Raises ConnectionLost after the deadline.
-
-        The machine waits by itself: a connection every few seconds would disturb what it measures.
-        """
+        """Wait for the script's end, seldom connected, as each connection would disturb what is measured. Raises
+        ConnectionLost after the deadline."""
         end = self.start + self.settings.boot_deadline + self.settings.conditions.wait + self.trial.deadline
         cuts = 0
         while True:

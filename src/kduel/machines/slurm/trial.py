@@ -1,8 +1,5 @@
-"""One trial on a node of Slurm: a job that Slurm reboots the node for. srun takes the place of ssh.
-
-The job's batch script waits for the trial's script, which comes by srun, and runs it itself: the processes of a step end
-with the step.
-"""
+"""One trial on a node of Slurm: a job that Slurm reboots the node for, with srun in place of ssh. The job's batch
+script runs the trial's itself: processes of a step end with the step."""
 
 import contextlib
 import getpass

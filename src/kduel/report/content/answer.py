@@ -1,7 +1,5 @@
-"""The answer to a run's question in a few words, over its exact and its timed part, and what to type next: reports begin with it.
-
-It says what the verdicts of the metrics that decide hold, and nothing else: the largest gain and loss by name, else the headline.
-"""
+"""The answer to a run's question in a few words, over its exact and its timed part, and what to type next. It says
+what the verdicts that decide hold: the largest gain and loss by name, else the headline."""
 
 import itertools
 from collections.abc import Sequence

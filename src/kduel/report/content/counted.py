@@ -1,6 +1,5 @@
-"""The terminal's page for counted instructions: a line for each operation, the largest differences first.
-
-What holds under every condition comes first, by subsystem; then what is the same, and what depends on conditions."""
+"""The terminal's page for counted instructions, a line for each operation: first what holds under every condition, by
+subsystem and size, then what is the same, and what depends on conditions."""
 
 import shlex
 from collections.abc import Iterator, Sequence

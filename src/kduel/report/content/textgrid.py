@@ -1,6 +1,5 @@
-"""The table of verdicts in plain characters: one line has the metric and its verdict, the next the numbers.
-
-A name may be long and a terminal narrow, so names get a line of their own, and only numbers stand in columns."""
+"""The table of verdicts in plain characters: metric and verdict in one line, numbers in columns in the next, as a
+name may be long and a terminal narrow."""
 
 from collections.abc import Callable, Iterable, Iterator
 

@@ -1,7 +1,5 @@
-"""Parts of the plots that are Vega-Lite specifications, and the plot of effects: for notebooks, and drawn to SVG or PNG by
-vl-convert.
-
-Strings of users only ever stand in data, never in a field's name or an expression."""
+"""Parts of the plots that are Vega-Lite specifications, and the plot of effects. Strings of users only ever stand in
+data, never in a field's name or an expression."""
 
 import hashlib
 import re

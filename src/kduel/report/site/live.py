@@ -1,6 +1,5 @@
-"""A run's progress as a page that stays current: served on loopback alone, changes as server-sent events (HTML Standard, 9.2).
-
-It answers GET and nothing else, reads the run's directory and changes nothing."""
+"""A run's progress as a page that stays current: served on loopback alone, to GET alone, with changes as server-sent
+events (HTML Standard, 9.2). It changes nothing."""
 
 import threading
 import time

@@ -180,11 +180,8 @@ def read_config_option(given: str) -> tuple[Path | None, str]:
 
 
 def remove_unfinished(build: Path) -> None:
-    """Remove what a build that was killed wrote: an object may be cut short, and make would take it for a new one.
-
-    Headers and settings stay: the kernel's build writes them beside and renames them, and new ones would mean that
-    everything is built again.
-    """
+    """Remove the objects of a build that was killed: one may be cut short, and make would take it for new. Headers
+    and settings stay, as the build renames them into place."""
     marker = build / UNFINISHED
     if not marker.exists():
         return

@@ -1,7 +1,5 @@
-"""The measurements of a search on disk: a search that was killed at any instant is repeated from them, and goes on.
-
-One line of JSON each, written and synced before the next measurement begins. A last line that is not whole is dropped.
-"""
+"""The measurements of a search on disk, from which it goes on when it was killed: a line of JSON each, written and
+synced before the next one begins. A last line that is not whole is dropped."""
 
 import fcntl
 import os
@@ -65,10 +63,8 @@ def hold_directory(directory: Path) -> Iterator[None]:
 
 
 class Journal:
-    """Answers from the file as long as it has some, then from `measure`, and keeps what that gave.
-
-    Raises InputError where the file belongs to another search or is damaged, HostError where it cannot be written.
-    """
+    """Answers from the file as long as it has some, then from `measure`, and keeps what that gave. Raises InputError
+    for another search's file or a damaged one, HostError where it cannot be written."""
 
     def __init__(
         self,

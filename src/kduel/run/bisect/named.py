@@ -14,11 +14,8 @@ _APART = re.compile(r"[\s;|&<>()'\"`=:,]+")
 
 
 def named_files(command: str, place: Path) -> list[str]:
-    """For each regular file outside `place` that a word of the command names, its path and a digest of its content.
-
-    The command runs in `place`, a checkout: what is there belongs to the commit. Programs that the shell looks for in
-    $PATH, and what the files read in their turn, are not known.
-    """
+    """For each regular file outside `place`, a checkout, that a word of the command names: its path and a digest of
+    its content. Programs in $PATH, and what the files read in turn, are not known."""
     words = {*_APART.split(command)}
     with suppress(ValueError):  # Of quotes that are not closed, which the shell refuses itself.
         words |= {*shlex.split(command)}

@@ -1,7 +1,5 @@
-"""Counting an arm: a trial on the exact machine with the plug-in, its counts and the guest's symbols kept in the cache.
-
-A trial there is determined by its kernel, command line, script and QEMU, so that what was counted once is counted.
-"""
+"""Counting an arm: a trial on the exact machine with the plug-in, its counts and the guest's symbols kept in the
+cache, as its kernel, command line, script and QEMU determine it."""
 
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -167,10 +165,8 @@ def find_entry(machine: IcountMachine, arm: Arm) -> int:
 
 
 def ensure_symbols(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
-    """See that there are names, where the guest's kernel has none from those of its build.
-
-    Raises NotMeasuredError where the addresses are random, InputError where the build is not there.
-    """
+    """See that there are names, where the guest's kernel has none from those of its build. Raises NotMeasuredError
+    (random addresses), InputError (no build)."""
     try:
         Symbols.read(kallsyms)
     except InputError as error:

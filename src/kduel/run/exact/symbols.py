@@ -18,11 +18,8 @@ Bytes = bytes | mmap.mmap
 
 
 def symbols_of_build(kernel: Kernel) -> str:
-    """The kernel's own functions in the format of /proc/kallsyms; modules are not among them.
-
-    From the vmlinux of its tree or the image itself, if it is an ELF of the same code with a symbol table; else from
-    a System.map beside it. Raises InputError where there is neither.
-    """
+    """The kernel's own functions, without modules, in the format of /proc/kallsyms: from the vmlinux of its tree, an
+    ELF image of the same code, or a System.map beside it. Raises InputError where there is none."""
     for elf in filter(None, (kernel.vmlinux, kernel.image)):
         found = read_elf(elf, kernel)
         if found:

@@ -47,10 +47,8 @@ def read_fleet(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def read_fleet_study(study: Study, spec: str, origin: str) -> str:
-    """The fleet's kind, where the study can be carried out on it as far as both are written: nothing is asked or fetched.
-
-    Raises InputError as `read_fleet`, the fleet and `read_study` with each member's own settings do.
-    """
+    """The fleet's kind, where the study can be carried out on it as far as both are written: nothing is asked or
+    fetched. Raises InputError as `read_fleet`, the fleet and `read_study` do."""
     kind, table = read_fleet(spec)
     check_no_turns(study)
     chosen = fleet_kind(kind)

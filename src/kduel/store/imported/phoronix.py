@@ -111,9 +111,8 @@ def parse_table(words: str) -> dict[str, str]:
 
 
 def read_xml(path: Path) -> Element:
-    """The document, parsed without any document type: entities cannot multiply, nothing is fetched.
-
-    Raises InputError naming the line where the file has one, is damaged, in an unknown encoding, or nests absurdly."""
+    """The document, parsed without any document type, so that entities cannot multiply. Raises InputError naming the
+    line where it has one, is damaged, in an unknown encoding, or nests absurdly."""
     data = read_bounded(path)
     if not data.strip():
         raise InputError(f"{path.name} is empty", "Give the composite.xml of a saved result.")

@@ -1,6 +1,5 @@
-"""A mail of the kernel test robot, as it came or as it is quoted: what was compared, how, and the table of figures.
-
-Beside it LKP's job.yaml, which has the same facts and no figures."""
+"""A mail of the kernel test robot, as it came or quoted: what was compared, how, and the figures; or LKP's job.yaml
+beside it, which has the facts."""
 
 import re
 from collections.abc import Iterator

@@ -79,8 +79,7 @@ class ValuesCsv(ForeignFormat):
 
 
 def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
-    """The header and every record below it, with as many fields, and the lines at which they end; empty ones are left out.
-
+    """The header and every record below it, with as many fields, and the lines at which they end, without empty ones.
     Raises InputError for what is not CSV; `remedy` is that of an empty file."""
     try:
         with path.open("r", encoding="utf-8-sig", errors="strict", newline="") as stream:

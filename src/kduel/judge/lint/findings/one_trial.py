@@ -123,10 +123,8 @@ def other_sign(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, Flo
 
 
 def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, Floats]) -> str:
-    """The verdict without the trial, as far as it is another; judged by the very interval of the result.
-
-    How many standard errors that interval is wide comes from the result, so that alpha, looks and the number of
-    primary metrics are those of the verdict."""
+    """The verdict without the trial, as far as it is another. The interval's width in standard errors is that of the
+    result, so that alpha, looks and the number of primary metrics stay."""
     result = case.result
     if result.verdict != "undecided":
         return ""  # A trial far out widens the interval: it hides a decision, and never makes one.

@@ -69,10 +69,8 @@ def places_of(table: Samples) -> Places | None:
 
 
 def place_effects(found: Places) -> tuple[Floats, float]:
-    """The mean effect of each place (their mean is 0), and the chance of effects so large where there are none.
-
-    Contenders and blocks are taken off by least squares; F test. A chance of 1 where the orders do not allow an
-    estimate."""
+    """The mean effect of each place, less their mean, and the chance of effects so large by chance (least squares
+    without contenders and blocks, F test); 1 where the orders do not allow an estimate."""
     from scipy.special import fdtrc
 
     blocks, arms = found.values.shape

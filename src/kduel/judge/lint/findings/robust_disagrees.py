@@ -19,11 +19,8 @@ NAMED = 3
 
 
 def robust_disagrees(case: Case) -> Iterator[str]:
-    """The trimmed t test and the signed-rank test on the pairs, against the verdict.
-
-    They have a level of their own, far below the verdict's: what they add must be worth reading. They do not model
-    several machines, whose effects may differ, and are not applied then; nor where missing trials forbid a verdict that the
-    pairs do show."""
+    """The trimmed t test and the signed-rank test on the pairs, against the verdict, at a far lower level of their
+    own. They are not applied to several machines, nor where missing trials forbid a verdict."""
     if not case.paired or case.result.machines is not None or case.result.withheld:
         return
     gaps = case.gaps

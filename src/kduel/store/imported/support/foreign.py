@@ -83,17 +83,13 @@ class ForeignFormat(ABC):
         """Raises InputError where a file that is brought in does not say clearly what it holds; a kept import is not asked."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        """Name of the contender that the file measured, the user's or the file's own; None where the file itself names its
-        contenders.
-
+        """Name of the contender that the file measured, the user's or the file's own; None where it names several.
         `alone`: no other file is brought in next to it."""
         return given or (None if self.names_contenders else file_stem(path))
 
     @abstractmethod
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        """All values. `contender` is the result of `contender_of`.
-
-        What a file holds besides values that can be compared is reported in `skipped`, one sentence each.
+        """All values, of the `contender` of `contender_of`; sentences on what else a file holds go to `skipped`.
         Raises InputError naming file, place and remedy."""
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:

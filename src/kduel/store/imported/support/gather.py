@@ -180,11 +180,8 @@ class Gathering:
                 )
 
     def samples(self, baseline: str | None, primary: list[str]) -> list[Samples]:
-        """One table a metric. `primary` names metrics, benchmarks, or both (benchmark/metric); none: by their roles, all that have none are
-        primary.
-
-        Block i holds each contender's trial number i; it pairs nothing.
-        Raises InputError where there is nothing to compare."""
+        """One table a metric; block i holds each contender's trial number i, and pairs nothing. `primary` names
+        metrics, benchmarks, or both (benchmark/metric); none: by their roles. Raises InputError."""
         names = self.order_contenders(baseline)
         unknown = [name for name in primary if not any(name in names_of(*key) for key in self.found)]
         if unknown:

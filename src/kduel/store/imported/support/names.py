@@ -1,6 +1,5 @@
-"""Meaning of the names in an imported file that does not state it: the only place where names are interpreted.
-
-A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters."""
+"""Meaning of the names in an imported file that does not state it: the only place where names are interpreted. A run
+of KDuel's own declares what it measures."""
 
 import re
 from typing import Literal
