@@ -31,8 +31,6 @@ class CompileTreeParameters(Parameters, frozen=True):
 
 
 class CompileTree(Benchmark[CompileTreeParameters]):
-    """One process a file."""
-
     name = "compile-tree"
     summary = "Time to compile a fixed tree of small C files: fork, exec, mmap, page faults, open, write"
     packages = ("tcc", "libc6-dev")

@@ -1,4 +1,4 @@
-"""git-status: how long git takes to find that nothing has changed in a tree of many files."""
+"""git-status: how long git's one thread takes to find that nothing has changed in a tree of many files in memory."""
 
 from kduel.benchmarks import Benchmark, Parameters, Raw, Service
 from kduel.benchmarks.support.metrics import with_aspect
@@ -32,8 +32,6 @@ class GitStatusParameters(Parameters, frozen=True):
 
 
 class GitStatus(Benchmark[GitStatusParameters]):
-    """Warm: all is in memory. git takes one thread for so few files."""
-
     name = "git-status"
     summary = "Time of git status in an unchanged tree: lstat, getdents, path lookup, exec"
     packages = ("git",)

@@ -22,8 +22,6 @@ class HackbenchParameters(Parameters, frozen=True):
 
 
 class Hackbench(Benchmark[HackbenchParameters]):
-    """Like perf-sched-messaging, from which it differs by its knobs."""
-
     name = "hackbench"
     summary = "Time until many senders and receivers have passed their messages; number and size of the groups are parameters (hackbench)"
     packages = ("rt-tests",)

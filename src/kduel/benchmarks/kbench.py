@@ -206,8 +206,6 @@ class KbenchParameters(Parameters, frozen=True):
 
 
 class Kbench(Benchmark[KbenchParameters]):
-    """One operation. On the machine icount every call is counted alone, by a clock that counts instructions."""
-
     name = "kbench"
     by_clock = True
     summary = (

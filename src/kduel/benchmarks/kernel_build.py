@@ -1,4 +1,4 @@
-"""kernel-build: how long one clean build of the contender's kernel takes, on the machine `build`."""
+"""kernel-build: one clean `make -jN` of the contender's kernel, configured before, no ccache (machine `build`)."""
 
 from msgspec import Struct
 
@@ -30,8 +30,6 @@ class KernelBuildParameters(Parameters, frozen=True):
 
 
 class KernelBuild(Benchmark[KernelBuildParameters]):
-    """`make -jN` into an empty directory, configured before the clock starts; no ccache."""
-
     name = "kernel-build"
     summary = "Time to build the contender's kernel: real, user, system (machine build)"
     only_on = "build"

@@ -60,8 +60,6 @@ class Footprint(Struct, frozen=True):
 
 
 class Lines(Benchmark[LinesParameters]):
-    """Counts of what a call touches, which decide its cost when little of the kernel is in the caches; no cache is modelled."""
-
     name = "lines"
     summary = "Cache lines and pages that an operation touches in the kernel, each once (our kbench; machine icount)"
     programs = KBENCH.programs

@@ -62,8 +62,6 @@ def find_port(parameters: NginxParameters) -> int:
 
 
 class Nginx(Benchmark[NginxParameters]):
-    """Each request is for one file, which is in memory."""
-
     name = "nginx"
     summary = "Requests a second and latency of nginx, over loopback or from a peer (ab), on kept or new connections: TCP, accept, epoll, sendfile"
     packages = ("nginx-light", "apache2-utils")

@@ -48,8 +48,6 @@ class OslatParameters(Parameters, frozen=True):
 
 
 class Oslat(Benchmark[OslatParameters]):
-    """Interruptions that the kernel and its host cause, as a task sees them that polls and makes no system call."""
-
     name = "oslat"
     summary = "Interruptions of a loop in user space: how many a second, how long (oslat)"
     packages = ("rt-tests", *load.PACKAGES)

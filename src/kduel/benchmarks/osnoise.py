@@ -27,8 +27,6 @@ class OsnoiseParameters(Parameters, frozen=True):
 
 
 class Osnoise(Benchmark[OsnoiseParameters]):
-    """A kernel thread on every CPU looks at the clock in a loop; each gap is noise. oslat does the same in user space."""
-
     name = "osnoise"
     summary = "Gaps in a kernel thread's loop on every CPU: how many a second, how long (rtla osnoise)"
     packages = (PACKAGE, *load.PACKAGES)

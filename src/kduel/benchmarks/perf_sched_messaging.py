@@ -21,8 +21,6 @@ class PerfSchedMessagingParameters(Parameters, frozen=True):
 
 
 class PerfSchedMessaging(Benchmark[PerfSchedMessagingParameters]):
-    """Hundreds of tasks that are woken and switched all the time: the scheduler and the sockets (or pipes)."""
-
     name = "perf-sched-messaging"
     summary = "Time until many senders and receivers have passed their messages (perf bench sched messaging)"
     packages = ("linux-perf",)

@@ -144,8 +144,6 @@ class SharingParameters(Parameters, frozen=True):
 
 
 class Sharing(Benchmark[SharingParameters]):
-    """One operation of kbench, called on each CPU in turn: the cache lines that move to the CPU that calls."""
-
     name = "sharing"
     summary = "Cache lines that two CPUs share in single kernel operations, counted (our kshare; machine icount)"
     programs = ("kshare",)

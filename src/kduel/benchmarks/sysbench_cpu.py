@@ -23,8 +23,6 @@ class SysbenchCpuParameters(Parameters, frozen=True):
 
 
 class SysbenchCpu(Benchmark[SysbenchCpuParameters]):
-    """Arithmetic that makes no system calls: what the kernel takes away from it by ticks, interrupts, placement."""
-
     name = "sysbench-cpu"
     summary = "Prime numbers in user space: CPU throughput, and with more threads than CPUs fairness (sysbench cpu)"
     packages = sysbench.PACKAGES

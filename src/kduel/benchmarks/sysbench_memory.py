@@ -1,4 +1,4 @@
-"""sysbench memory: read or write memory block by block."""
+"""sysbench memory: read or write memory block by block; small blocks live in the caches."""
 
 from typing import Literal
 
@@ -26,8 +26,6 @@ class SysbenchMemoryParameters(Parameters, frozen=True):
 
 
 class SysbenchMemory(Benchmark[SysbenchMemoryParameters]):
-    """Memory bandwidth from user space; small blocks live in the caches."""
-
     name = "sysbench-memory"
     summary = "Memory bandwidth, which depends on huge pages, NUMA placement and mitigations (sysbench memory)"
     packages = sysbench.PACKAGES

@@ -12,8 +12,6 @@ class SystemSizeParameters(Parameters, frozen=True):
 
 
 class SystemSize(Benchmark[SystemSizeParameters]):
-    """Size of what a system loads, which a tailored kernel reduces. More modules are neither better nor worse in themselves."""
-
     name = "system-size"
     summary = "Modules loaded, size of the initial RAM disk (real machines)"
     label_template = "system"

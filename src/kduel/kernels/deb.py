@@ -9,8 +9,6 @@ from kduel.kernels.packages.package_files import PackageFiles
 
 
 class Deb(PackageFiles):
-    """One .deb, or several."""
-
     name = "deb"
     summary = "A.deb[,B.deb...]: packages of one kernel"
     ending = ".deb"

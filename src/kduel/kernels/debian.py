@@ -95,8 +95,6 @@ def matches_version(wanted: str, version: str, abi: str) -> bool:
 
 
 class Debian(KernelSource):
-    """Kernels from Debian's archive."""
-
     name = "debian"
     summary = "debian:VERSION[-FLAVOUR]: Debian's kernels, bullseye to experimental (generic, cloud, rt)"
     brings_modules = True

@@ -1,4 +1,4 @@
-"""A kernel image that lies around as a file: a vmlinuz, a bzImage, an Image."""
+"""A kernel image as a file (vmlinuz, bzImage, Image), with the config and modules next to it, as in /boot."""
 
 import gzip
 import hashlib
@@ -21,8 +21,6 @@ from kduel.kernels.files.modules import modules_directory
 
 
 class ImageFile(KernelSource):
-    """Any kernel image. Its config and modules are used where they lie next to it, as in /boot and /lib/modules."""
-
     name = "file"
     summary = "PATH: a vmlinuz, bzImage or Image, with modules=DIR where it needs any"
 

@@ -1,4 +1,4 @@
-"""A kernel built from a commit of a git tree: `git:DIR#REF[,arch=...][,config=...]`."""
+"""A kernel built from a commit of a git tree, not its work tree: `git:DIR#REF[,arch=...][,config=...]`."""
 
 import subprocess
 import tempfile
@@ -14,8 +14,6 @@ from kduel.kernels.compile.source import SourceTree, count_files, read_version, 
 
 
 class Git(FromSource):
-    """Source of committed trees, not of what lies in the work tree."""
-
     name = "git"
     prefix = "git:"
     summary = "git:DIR#REF[,arch=A][,config=C][,patch=FILE]: built on this host from a commit, a tag or a branch"

@@ -1,4 +1,4 @@
-"""The kernel that this host runs."""
+"""The kernel that this host runs, where the host keeps its image."""
 
 import os
 from pathlib import Path
@@ -14,8 +14,6 @@ from kduel.kernels.files.modules import modules_directory
 
 
 class HostKernel(KernelSource):
-    """The running kernel's image, where the host keeps it."""
-
     name = "host"
     summary = "host: the kernel that this host runs"
 

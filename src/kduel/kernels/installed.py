@@ -12,8 +12,6 @@ NOWHERE = Path("/nonexistent/installed-elsewhere")
 
 
 class InstalledSource(KernelSource):
-    """Named by its release; whether it is there is checked on the machine."""
-
     name = "installed"
     summary = "installed:RELEASE: a kernel installed on the machine that is measured (ssh, local), by its `uname -r`"
     installed = True

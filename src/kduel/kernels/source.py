@@ -11,8 +11,6 @@ from kduel.kernels.compile.source import SourceTree, check_archive, count_files,
 
 
 class SourceArchive(FromSource):
-    """A tar file of any compression that tar knows."""
-
     name = "source"
     prefix = "source:"
     summary = "source:FILE.tar.xz[,arch=A][,config=C][,patch=FILE]: built on this host from a source archive"

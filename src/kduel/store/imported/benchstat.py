@@ -33,8 +33,6 @@ METRICS = {
 
 
 class Benchstat(ForeignFormat):
-    """Go's benchmarks."""
-
     name = "benchstat"
     summary = "go test -bench with -count, as benchstat reads it, or benchstat's tables (one median a contender)"
 

@@ -1,4 +1,4 @@
-"""Output of cyclictest: its JSON, the threads of -q, or the histogram of -h; a trial is one call, appended to one file."""
+"""Output of cyclictest (rt-tests): its JSON, the threads of -q, or the histogram of -h; a trial is one call."""
 
 import re
 from collections import Counter
@@ -32,8 +32,6 @@ COLUMNS = "cycles", "min", "avg", "max"
 
 
 class Cyclictest(PrintedFormat):
-    """cyclictest of rt-tests."""
-
     name = "cyclictest"
     summary = "cyclictest -q, -h (>>FILE) or --json, in microseconds, a trial being one call"
     derived = "mean of the threads' averages, by their wake-ups; percentiles by counting"

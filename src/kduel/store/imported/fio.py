@@ -1,4 +1,4 @@
-"""fio --output-format=json: a trial is one call, so that reports are appended to one file."""
+"""fio 3, --output-format=json: a trial is one call, so that reports are appended to one file."""
 
 import re
 from collections.abc import Iterator
@@ -52,8 +52,6 @@ class Report(Struct):
 
 
 class Fio(PrintedFormat):
-    """fio 3."""
-
     name = "fio"
     summary = "fio --output-format=json (>>FILE), a trial being one call"
     derived = "rates of jobs with one name added up"

@@ -26,8 +26,6 @@ class GoogleDocument(Struct):
 
 
 class GoogleBenchmark(ForeignFormat):
-    """Real and CPU time of C++ functions, with rates and counters."""
-
     name = "google-benchmark"
     summary = "Google Benchmark --benchmark_format=json, a trial being one repetition"
 

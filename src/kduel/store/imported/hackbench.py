@@ -1,4 +1,4 @@
-"""Output of hackbench: a trial is one call, so that calls are appended to one file."""
+"""Output of hackbench (rt-tests): a trial is one call, so that calls are appended to one file."""
 
 import re
 from collections.abc import Iterator
@@ -19,8 +19,6 @@ HEAD = re.compile(
 
 
 class Hackbench(PrintedFormat):
-    """hackbench of rt-tests."""
-
     name = "hackbench"
     summary = "what hackbench prints (>>FILE), a trial being one call"
 

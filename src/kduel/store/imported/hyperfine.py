@@ -36,8 +36,6 @@ class HyperfineDocument(Struct):
 
 
 class Hyperfine(ForeignFormat):
-    """Times of whole commands."""
-
     name = "hyperfine"
     summary = "hyperfine --export-json; of several commands each is a contender"
 

@@ -1,4 +1,4 @@
-"""iperf3 --json: a trial is one call, so that calls are appended to one file."""
+"""iperf3 --json from version 3.1 on: a trial is one call, so that calls are appended to one file."""
 
 import re
 from collections.abc import Iterator
@@ -62,8 +62,6 @@ class Report(Struct):
 
 
 class Iperf3(ForeignFormat):
-    """iperf3 from version 3.1 on."""
-
     name = "iperf3"
     summary = "iperf3 --json (>>FILE), a trial being one call"
     calls = True

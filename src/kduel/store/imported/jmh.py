@@ -41,8 +41,6 @@ class JmhResult(Struct, rename="camel"):
 
 
 class Jmh(ForeignFormat):
-    """Times and rates of Java code, by fork."""
-
     name = "jmh"
     summary = "JMH -rf json, a trial being one fork"
     derived = "mean of a fork's iterations"

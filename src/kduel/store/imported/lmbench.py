@@ -1,4 +1,4 @@
-"""lmbench's results files (results/ARCH/HOST.N): a trial is one of them, or one of several that were appended."""
+"""lmbench's results files (2 and 3; results/ARCH/HOST.N): a trial is one, or one of several appended."""
 
 import re
 from collections.abc import Iterator
@@ -34,8 +34,6 @@ TABLES: tuple[tuple[str, str, Better, Aspect], ...] = (
 
 
 class Lmbench(ForeignFormat):
-    """The figures of lmbench 2 and 3 under its own names."""
-
     name = "lmbench"
     summary = "lmbench's results file (appended), a trial being one of them"
     calls = True

@@ -1,4 +1,4 @@
-"""Output of netperf: a trial is one call, so that calls are appended to one file."""
+"""Output of netperf 2.7 (TCP_RR, TCP_CRR, UDP_RR, TCP_STREAM, UDP_STREAM, ...): a trial is one call, appended."""
 
 import re
 from collections.abc import Iterator
@@ -26,8 +26,6 @@ SENT = re.compile(r"( *\d+ +\d+) +[0-9.]+ +\d+ +\d+ +[0-9.]+(?: .*)?")
 
 
 class Netperf(ForeignFormat):
-    """netperf 2.7's tables: TCP_RR, TCP_CRR, UDP_RR, TCP_STREAM, UDP_STREAM and the like."""
-
     name = "netperf"
     summary = "what netperf prints (>>FILE), a trial being one call"
     calls = True

@@ -32,8 +32,6 @@ DIVIDED = {"interval", "cpu", "core", "cache", "die", "cluster", "socket", "node
 
 
 class PerfStat(ForeignFormat):
-    """Counters of a command."""
-
     name = "perf-stat"
     summary = "perf stat -j or -x (such as -x ';' -o FILE --append), a trial being one call of perf"
 

@@ -1,4 +1,4 @@
-"""Output of pgbench: a trial is one call, so that calls are appended to one file."""
+"""Output of pgbench 10 and later: a trial is one call, so that calls are appended to one file."""
 
 import re
 from collections.abc import Iterator
@@ -22,8 +22,6 @@ RATE = re.compile(
 
 
 class Pgbench(ForeignFormat):
-    """PostgreSQL's own benchmark, version 10 and later."""
-
     name = "pgbench"
     summary = "what pgbench prints (>>FILE), a trial being one call"
     calls = True

@@ -1,4 +1,4 @@
-"""Phoronix Test Suite's composite.xml, after its published schema (pts-core/definitions/result-file.xsd)."""
+"""Phoronix Test Suite's composite.xml (pts-core/definitions/result-file.xsd): every run's RawString by system."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,6 @@ DEEPEST = 50
 
 
 class Phoronix(ForeignFormat):
-    """The values of every run (RawString) of every system in the file; the systems are the contenders."""
-
     name = "phoronix"
     summary = "Phoronix Test Suite composite.xml, its systems being the contenders"
     names_contenders = True

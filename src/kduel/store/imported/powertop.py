@@ -1,4 +1,4 @@
-"""PowerTOP's report of one measurement: the battery's power, wake-ups and CPU use; a trial is one file."""
+"""PowerTOP's report, a file a trial: power as the battery tells it, wake-ups, CPU use; no estimates for parts."""
 
 import re
 from collections.abc import Iterator
@@ -37,8 +37,6 @@ FIGURES = (
 
 
 class PowerTop(ForeignFormat):
-    """A whole machine's power, as its battery tells it; what PowerTOP estimates for its parts is not read."""
-
     name = "powertop"
     summary = "PowerTOP's report (LC_ALL=C powertop --time=60 --csv=a.csv), a trial being one file"
 

@@ -33,8 +33,6 @@ class PyperfDocument(Struct):
 
 
 class Pyperf(ForeignFormat):
-    """Times or memory of Python code and commands, by worker process."""
-
     name = "pyperf"
     summary = "pyperf's JSON, a trial being one worker process"
     derived = "mean of a worker's values"

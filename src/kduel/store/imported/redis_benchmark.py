@@ -1,4 +1,4 @@
-"""The tables of `redis-benchmark --csv`: a trial is one call, so that calls are appended to one file."""
+"""`redis-benchmark --csv` (Redis 6.2 and later, Valkey): a trial is one call, appended to one file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +18,6 @@ LATENCIES: tuple[tuple[str, Statistic], ...] = (
 
 
 class RedisBenchmark(ForeignFormat):
-    """Redis 6.2 and later, and Valkey."""
-
     name = "redis-benchmark"
     summary = "redis-benchmark --csv or valkey-benchmark --csv (>>FILE), a trial being one call"
     calls = True

@@ -1,4 +1,4 @@
-"""Output of schbench: a trial is one call, so that calls are appended to one file."""
+"""Output of schbench 1.0 and later: a trial is one call, so that calls are appended to one file."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -16,8 +16,6 @@ SECTION, OLD = "Wakeup Latencies percentiles (usec)", "Latency percentiles (usec
 
 
 class Schbench(PrintedFormat):
-    """schbench from version 1.0 on."""
-
     name = "schbench"
     summary = "what schbench prints (>>FILE 2>&1), a trial being one call"
 

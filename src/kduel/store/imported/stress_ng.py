@@ -12,8 +12,6 @@ from kduel.store.imported.support.foreign import location_text, text_lines
 
 
 class StressNg(PrintedFormat):
-    """Operations of each stressor."""
-
     name = "stress-ng"
     summary = "stress-ng --metrics --yaml FILE (reports appended), a trial being one call"
 

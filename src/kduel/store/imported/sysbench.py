@@ -1,4 +1,4 @@
-"""Output of sysbench: a trial is one call, so that calls are appended to one file."""
+"""Output of sysbench 1.0 and later: a trial is one call, so that calls are appended to one file."""
 
 import re
 from collections.abc import Iterator
@@ -68,8 +68,6 @@ FIGURES = (
 
 
 class Sysbench(ForeignFormat):
-    """sysbench 1.0 and later."""
-
     name = "sysbench"
     summary = "what sysbench prints (>>FILE), a trial being one call"
     calls = True

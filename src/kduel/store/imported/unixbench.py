@@ -1,4 +1,4 @@
-"""UnixBench's report: a trial is one call of Run, so that reports are appended to one file."""
+"""UnixBench 5's report: a trial is one call of Run, so that reports are appended to one file."""
 
 import re
 from collections import Counter
@@ -16,8 +16,6 @@ INDEX = re.compile(r"System Benchmarks Index Score( \(Partial Only\))? +(\d\S*)"
 
 
 class UnixBench(ForeignFormat):
-    """UnixBench 5, with a benchmark for each number of parallel copies."""
-
     name = "unixbench"
     summary = "the report of UnixBench's Run (>>FILE), a trial being one call"
     calls = True

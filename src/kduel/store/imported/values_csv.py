@@ -41,8 +41,6 @@ LONGEST_LINE = 16 << 10
 
 
 class ValuesCsv(ForeignFormat):
-    """contender,trial,benchmark,metric,unit,better,value and optionally kind, aspect, condition and role"""
-
     name = "csv"
     summary = (
         f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none); optional columns: "

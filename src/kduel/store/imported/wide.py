@@ -40,8 +40,6 @@ HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 
 
 class Wide(ForeignFormat):
-    """Several values a line."""
-
     name = "wide"
     summary = (
         "a table with a column for each contender (trial,old,new), or for each metric "

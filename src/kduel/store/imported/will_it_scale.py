@@ -18,8 +18,6 @@ TEST = re.compile(
 
 
 class WillItScale(ForeignFormat):
-    """Operations a second of so many processes, and of so many threads."""
-
     name = "will-it-scale"
     summary = "will-it-scale's table of one test (NAME=TEST.csv, a file for each trial)"
 

@@ -1,4 +1,4 @@
-"""Output of wrk: a trial is one call, so that calls are appended to one file."""
+"""Output of wrk 4, with latencies by --latency: a trial is one call, so that calls are appended to one file."""
 
 import re
 from collections.abc import Iterator
@@ -20,8 +20,6 @@ METRICS: dict[str, tuple[str, Statistic]] = {"50": ("latency-p50", "median"), "9
 
 
 class Wrk(ForeignFormat):
-    """wrk 4; latencies are there with its option --latency."""
-
     name = "wrk"
     summary = "what wrk --latency prints (>>FILE), a trial being one call"
     calls = True
