@@ -54,8 +54,6 @@ NOT_AGAIN = (
 
 
 class BisectOptions(Struct, frozen=True, kw_only=True):
-    """The options of `kduel bisect` as click gives them; the command's help says what each means."""
-
     tree: Path
     benchmark: str
     machine: str

@@ -25,8 +25,6 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
-    """The options of `kduel plan --simulate` as click gives them; the command's help says what each means."""
-
     run: Path | None
     names: tuple[str, ...]
     spread: float

@@ -33,8 +33,6 @@ Found = TypeVar("Found", bound=msgspec.Struct)
 
 
 class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `kduel explain` as click gives them; the command's help says what each means."""
-
     targets: tuple[str, ...]
     benchmark: str
     metric: str

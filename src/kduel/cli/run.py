@@ -33,8 +33,6 @@ from kduel.core.turns import Turns
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `kduel run` as click gives them; the command's help says what each means."""
-
     contenders: tuple[str, ...]
     suite: str | None
     benchmarks: tuple[str, ...]

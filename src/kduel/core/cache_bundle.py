@@ -56,8 +56,6 @@ class BundledEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of CONTENTS."""
-
     schema: int
     entries: list[BundledEntry]
 

@@ -35,8 +35,6 @@ HOPELESS = 2
 
 
 class EndedTrial(Protocol):
-    """A trial that was carried out, or that is void."""
-
     @property
     def contender(self) -> str: ...
     @property

@@ -63,8 +63,6 @@ def client(settings: LabgridSettings, *words: str, harmless: str = "\0") -> str:
 
 
 class LabPlace(Member, frozen=True, kw_only=True):
-    """A place of the lab."""
-
     tags: frozenset[str]
     free: bool
 

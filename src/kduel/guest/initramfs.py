@@ -20,8 +20,6 @@ SCRATCH_MODULES = ("ext4",)
 
 
 class Base(Struct, frozen=True):
-    """Initramfs that all trials of a kernel share."""
-
     archive: Path
     """In the cache."""
     modules: str

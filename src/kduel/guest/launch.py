@@ -35,8 +35,6 @@ SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 
 
 class Run(Struct, kw_only=True):
-    """Outcome of one run of a virtual machine."""
-
     results: Path
     """The file with all that came over the results port, bounded: for kduel.guest.envelope."""
     ended: str

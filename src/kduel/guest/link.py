@@ -56,8 +56,6 @@ WORDS = {
 
 
 class Pair(Struct, frozen=True):
-    """Outcome of both machines."""
-
     trial: Run
     peer: Run
 

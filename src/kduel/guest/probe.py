@@ -31,8 +31,6 @@ _INIT = b"""#!/bin/busybox sh
 
 
 class Verdict(Struct, frozen=True):
-    """Result of the probe: if KVM can be used here, and why not."""
-
     works: bool
     reason: str = ""
     made: float = 0.0

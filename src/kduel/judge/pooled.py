@@ -53,8 +53,6 @@ class PooledPart(Struct, kw_only=True):
 
 
 class MergedData(Struct, kw_only=True):
-    """A merged run, read anew from its raw files."""
-
     lock: Lock
     """The first part's, with the blocks of all of them and what is true of every machine."""
     parts: list[PooledPart]

@@ -36,8 +36,6 @@ BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
 
 
 class BoardSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "board"."""
-
     place: str = ""
     """Which board: a name that `kduel list boards` knows, or a file of your own (MINE.toml)."""
     lab_place: str = ""

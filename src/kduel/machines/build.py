@@ -38,8 +38,6 @@ KEPT = "kernel"
 
 
 class BuildSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "build"."""
-
     directory: str = ""
     """Where build directories are made, and removed; by default in the cache."""
 
@@ -178,8 +176,6 @@ def read_all(tree: Path) -> None:
 
 
 class Build(MachineKind[BuildSettings]):
-    """Builds on this host."""
-
     name: ClassVar[str] = "build"
     no_turns: ClassVar[str] = ONE_BY_ONE
     records_host: ClassVar[bool] = False

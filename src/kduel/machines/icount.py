@@ -60,8 +60,6 @@ APART = "slab_nomerge"
 
 
 class IcountSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "icount"."""
-
     memory: Size = "512M"
     cpus: Annotated[int, Meta(ge=1, le=16)] = 1
     """Above 1: the cache lines that move between so many CPUs are counted, in place of instructions; or with `scheduling`
@@ -344,8 +342,6 @@ def _archive(notes: Mapping[str, str]) -> bytes:
 
 
 class Icount(MachineKind[IcountSettings]):
-    """Exact machines on this host."""
-
     name: ClassVar[str] = "icount"
     exact: ClassVar[bool] = True
     no_turns: ClassVar[str] = "its counts do not depend on the host, and each trial is a boot of its own"

@@ -29,8 +29,6 @@ MOST_ATTEMPTS = 2
 
 
 class LocalSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "local"."""
-
     boot: Literal["no", "grub-reboot", "bootctl", "kexec"] = "no"
     """"no": contenders share the boot that is there, and the study's unit is the load of a scheduler (blocks.unit =
     "load"). Else how this machine is rebooted before each trial."""

@@ -55,8 +55,6 @@ class Integrity(Struct, frozen=True, kw_only=True):
 
 
 class ReportedTrial(Struct, frozen=True):
-    """A trial in results.json."""
-
     id: str
 
 

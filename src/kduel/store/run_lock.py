@@ -51,8 +51,6 @@ def own_holder() -> Holder:
 
 
 class HeldError(InputError):
-    """Another kduel is at work in a run."""
-
     def __init__(self, run: Path) -> None:
         super().__init__(
             f"another kduel is at work in {run}",

@@ -15,8 +15,6 @@ FOLLOWS = DeclaredDifferences(kernels=True, scheduler=True)
 
 
 class Attribution(Struct, kw_only=True):
-    """Possible causes of a change between two columns."""
-
     differs: list[Difference]
     """With the values of `before` and `after`."""
     things: list[str]

@@ -61,8 +61,6 @@ class ClaimsFile(Struct, forbid_unknown_fields=True):
 
 
 class JudgedClaim(Struct, kw_only=True):
-    """A claim with the result of its test."""
-
     claim: Claim
     standing: Standing
     change_pct: float | None = None

@@ -43,8 +43,6 @@ class Point(Struct, kw_only=True):
 
 
 class MetricSeries(Struct, kw_only=True):
-    """A metric of a contender over time, on one machine."""
-
     machine: str
     contender: str
     key: str

@@ -32,8 +32,6 @@ class Support(Struct, frozen=True):
 
 
 class Advice(Struct, kw_only=True):
-    """Supported advice about one contender for one use."""
-
     use: str
     contender: str
     baseline: str

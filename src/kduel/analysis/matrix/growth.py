@@ -19,8 +19,6 @@ LEAST_BLOCKS = 3
 
 
 class Growth(Struct, kw_only=True):
-    """The growth of one metric of one contender over one family of benchmarks."""
-
     family: str
     contender: str
     metric: str

@@ -30,8 +30,6 @@ class MatrixCell(Struct, kw_only=True):
 
 
 class JudgedCell(Struct, kw_only=True):
-    """A cell's verdict against its reference."""
-
     pair: Pair
     place: GridPoint
     result: MetricResult

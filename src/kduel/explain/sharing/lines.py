@@ -30,8 +30,6 @@ NOTHING: Parts = ("", [])
 
 
 class Namer:
-    """Names of the lines of one snapshot."""
-
     def __init__(self, memory: Memory, cpus: int) -> None:
         self.memory, self.cpus = memory, cpus
 

@@ -14,8 +14,6 @@ NOT_FINISHED = "not finished"
 
 
 class PlanProgress(Struct, frozen=True):
-    """The part of its plan that an unfinished run has."""
-
     complete: int
     planned: int
     fixed: bool

@@ -21,8 +21,6 @@ ALL_OF_ONE_ARM = 2
 
 
 class Missing(NamedTuple):
-    """Number of an arm's trials that gave no value."""
-
     missing: int
     trials: int
 

@@ -37,8 +37,6 @@ LONGEST = 220
 
 
 class BuildFailure(Struct, frozen=True):
-    """Decisive lines of a failed build's log, and the remedy."""
-
     lines: tuple[str, ...]
     """The decisive ones, the first error first; at most four."""
     remedy: str = ""

@@ -65,8 +65,6 @@ class CompilePlan(Struct, frozen=True, kw_only=True):
 
 
 class FromSource(KernelSource):
-    """A kernel that is built here."""
-
     prefix: ClassVar[str]
     brings_modules = True
 

@@ -26,8 +26,6 @@ VIEWS = {"subsystem": "directory", "symbol": "symbol", "object": "object", "opti
 
 
 class SizedKernel(Struct, frozen=True, kw_only=True):
-    """A kernel whose sizes are compared."""
-
     name: str
     vmlinux: Path
     config: Path | None = None
@@ -54,8 +52,6 @@ class Option(Struct, frozen=True, kw_only=True):
 
 
 class SizeComparison(Struct, kw_only=True):
-    """A whole comparison."""
-
     baseline: str
     contender: str
     totals: list[SizeLine]

@@ -21,8 +21,6 @@ from kduel.machines.host.processors import host_cpu
 
 
 class DescribedBoard(GuestMachine):
-    """A board as its description has it, emulated or in a lab: what every boot brings along and must report."""
-
     def __init__(
         self,
         place: str,

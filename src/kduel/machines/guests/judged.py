@@ -34,8 +34,6 @@ class PeerSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "qemu"."""
-
     cpus: Annotated[int, Meta(ge=1, le=255)] = 2
     topology: str = ""
     """Of the CPUs: "2 nodes x 2 llc x 4 cores x 2 threads", or a preset (smt, two-llc, epyc, two-sockets, server). It determines

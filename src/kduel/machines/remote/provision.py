@@ -15,8 +15,6 @@ from kduel.machines.remote.ssh_trial import RETRY, Observation, going, look
 
 
 class LoanSettings(Protocol):
-    """Settings that provisioning needs."""
-
     @property
     def place(self) -> str: ...
     @property

@@ -98,8 +98,6 @@ def cut_off(void: str, message: str, *, in_boot: bool) -> Outcome:
 
 
 class SurveySettings(LoanSettings, Protocol):
-    """Settings that examining a machine needs."""
-
     @property
     def free_mib(self) -> int: ...
 

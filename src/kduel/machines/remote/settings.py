@@ -41,8 +41,6 @@ class RealSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "ssh"."""
-
     place: Annotated[str, Meta(min_length=1)]
     """Destination for ssh: HOST or USER@HOST."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 0

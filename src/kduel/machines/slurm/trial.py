@@ -30,8 +30,6 @@ EXITED = re.compile(r"^srun: error: \S+: task 0: (?:Exited with exit code|Killed
 
 
 class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The [machine] table of a study with kind = "slurm-node"."""
-
     node: str = ""
     """The node's name in Slurm; given by --fleet slurm for each."""
     partition: str = ""

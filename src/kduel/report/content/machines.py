@@ -30,8 +30,6 @@ HEAD = ("machine", "blocks", "effect", "interval", "")
 
 
 class MachineTable(Struct, frozen=True, kw_only=True):
-    """A metric of one contender on all machines."""
-
     title: str
     rows: list[MachineRow]
     spread: str

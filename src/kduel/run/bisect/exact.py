@@ -33,8 +33,6 @@ class CountedCommit(Struct, frozen=True, kw_only=True):
 
 
 class CommitCounter:
-    """Counts commits of one worktree."""
-
     unit = "instructions"
 
     def __init__(
@@ -95,8 +93,6 @@ class CommitCounter:
 
 
 class ExactSearch(Struct, frozen=True, kw_only=True):
-    """Result of a search by exact counts."""
-
     found: ExactResult
     old_value: float
     new_value: float

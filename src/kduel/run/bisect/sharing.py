@@ -11,8 +11,6 @@ METRICS = {"lines": "median", "lines-mean": "mean"}
 
 
 class SharedLineCounter(CommitCounter):
-    """Counts the lines that a commit's kernel shares in an operation, and names them."""
-
     unit = "lines"
 
     def study(self, spec: str) -> Study:

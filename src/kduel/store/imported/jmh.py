@@ -25,8 +25,6 @@ class JmhMetric(Struct, rename="camel"):
 
 
 class JmhResult(Struct, rename="camel"):
-    """A benchmark in one mode, with one set of parameters."""
-
     benchmark: str
     mode: str
     primary_metric: JmhMetric
