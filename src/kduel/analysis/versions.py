@@ -30,7 +30,6 @@ class Course(Struct, kw_only=True):
 
     @property
     def nowhere(self) -> bool:
-        """True if it is 0 in every version."""
         return not any(self.values)
 
 

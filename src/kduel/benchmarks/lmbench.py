@@ -159,7 +159,6 @@ class LmbenchParameters(Parameters, frozen=True):
 
 
 def chosen_tests(parameters: LmbenchParameters) -> list[Test]:
-    """Tests of the category that the program has."""
     return [t for t in TESTS if t.category == parameters.category and getattr(t, parameters.program)]
 
 

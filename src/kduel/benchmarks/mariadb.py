@@ -70,7 +70,6 @@ class Mariadb(Benchmark[MariadbParameters]):
         )
 
     def transactions(self, parameters: MariadbParameters) -> int:
-        """The number of transactions of all clients."""
         return parameters.transactions or (400 if parameters.kind == "read-only" else 80)
 
     def script(self, parameters: MariadbParameters) -> str:

@@ -81,7 +81,6 @@ class Pgbench(Benchmark[PgbenchParameters]):
         )  # fmt: skip
 
     def transactions(self, parameters: PgbenchParameters) -> int:
-        """The number of transactions of each client."""
         return parameters.transactions or (1000 if parameters.kind == "read-only" else 200)
 
     def script(self, parameters: PgbenchParameters) -> str:

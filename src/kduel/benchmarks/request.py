@@ -126,7 +126,6 @@ APPLICATIONS: dict[Name, Application] = {
 
 
 def region_of(application: Name) -> int:
-    """The number of its region in the plug-in."""
     return 1 + list(APPLICATIONS).index(application)
 
 

@@ -102,7 +102,6 @@ class TasksParameters(VariedParameters, frozen=True):
 
     @property
     def chosen(self) -> dict[str, Task]:
-        """The tasks by their names."""
         return dict(self.tasks) if self.tasks else read_mix(self.mix)
 
 

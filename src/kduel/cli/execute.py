@@ -57,7 +57,6 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wants_exact_part(self) -> bool:
-        """True if the command line or the study asks for an exact part."""
         return bool(self.study.about.exact_first) if self.exact_first is None else self.exact_first
 
 

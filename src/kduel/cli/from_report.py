@@ -91,7 +91,6 @@ def write_from_report(mail: Path, file: Path, tree: str) -> None:
 
 
 def shell_word(path: Path) -> str:
-    """The path as a shell's word."""
     return shlex.quote(str(path))
 
 
@@ -248,7 +247,6 @@ def names_of(report: RobotReport) -> tuple[str, str]:
 
 
 def lines_of(table: dict[str, Any]) -> str:
-    """A TOML table's lines."""
     return "".join(f"{key} = {RATE if key == 'metrics' else as_toml(value)}\n" for key, value in table.items())
 
 

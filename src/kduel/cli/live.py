@@ -92,7 +92,6 @@ class LiveRun:
 
     @property
     def blocks_left(self) -> int:
-        """Number of complete blocks that the plan still has."""
         return self.most_blocks - (self.last.done // len(self.study.names) if self.last else 0)
 
     def progress(self) -> str:

@@ -256,7 +256,6 @@ def format_count(count: int | None) -> str:
 
 
 def time_of(seconds: float | None) -> str:
-    """A duration; `unknown` where there is none."""
     return "unknown" if seconds is None else duration(seconds)
 
 

@@ -200,7 +200,6 @@ def read_status(path: Path) -> RunStatus:
 
 
 def holder_words(holder: Holder | None) -> str:
-    """The process that is or was at work, in words; empty for none."""
     return f"process {holder.pid} on {holder.host}" if holder else ""
 
 

@@ -72,7 +72,6 @@ class Cache:
 
     @property
     def used_entries(self) -> frozenset[tuple[str, str]]:
-        """Kind and key of every entry that was used, and is there."""
         return frozenset(self._checked)
 
     def path(self, kind: str, key: str) -> Path:

@@ -38,7 +38,6 @@ def round_half_up(value: float, places: int) -> float:
 
 
 def without_zeros(text: str) -> str:
-    """A number without the zeros at the end of its decimal places."""
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -345,7 +344,6 @@ def plain_number(value: float) -> str:
 
 
 def parameter_text(value: Any) -> str:
-    """A benchmark's parameter."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

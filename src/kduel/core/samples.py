@@ -172,7 +172,6 @@ class Samples(Struct, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Full name of the metric."""
         return f"{self.benchmark}/{self.metric.name}"
 
 

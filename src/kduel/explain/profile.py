@@ -97,7 +97,6 @@ class Profile(Struct, kw_only=True):
 
     @property
     def total(self) -> int:
-        """All instructions of the region."""
         return sum(self.stacks.values())
 
     def functions(self) -> dict[tuple[str, str], int]:
@@ -143,7 +142,6 @@ class Dump(Struct, kw_only=True):
         return symbols.with_begins({pc for pc, _ in self.blocks.values()})
 
     def counts_in(self, visits: Collection[int]) -> Ints:
-        """The rows of `counts` that belong to some visits."""
         return self.counts[np.isin(self.counts[:, 0], list(visits))]
 
 

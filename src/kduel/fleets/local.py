@@ -35,7 +35,6 @@ class LocalFleet(Fleet):
 
 
 def command(directory: Path) -> list[str]:
-    """Command that starts a worker on this machine."""
     return [sys.executable, "-P", "-m", "kduel", "worker", str(directory.absolute())]
 
 

@@ -48,7 +48,6 @@ class ConsoleLog:
         self._file.write(out)
 
     def close(self) -> None:
-        """End the log."""
         self._file.close()
 
 

@@ -80,7 +80,6 @@ class Inbox:
         return self.received > LIMIT + (1 << 20)
 
     def close(self) -> None:
-        """The file is complete."""
         self._file.close()
 
 

@@ -121,7 +121,6 @@ def judge_pair(done: Pair, own: Void | None, other: Void | None, into: Path) -> 
 
 
 def is_whole(run: Run) -> bool:
-    """True if a machine has sent its results."""
     return "home" in run.timings
 
 

@@ -23,7 +23,6 @@ def trial_contents(trial: Path) -> dict[str, bytes]:
 
 
 def fingerprint(left: dict[str, bytes]) -> Fingerprint:
-    """Hashes of the output, to be kept."""
     return {name: hashlib.sha256(data).hexdigest() for name, data in left.items()}
 
 

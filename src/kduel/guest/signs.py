@@ -21,7 +21,6 @@ class Sign(Struct, frozen=True):
     words: str = ""
 
     def first(self, console: Sequence[str]) -> int | None:
-        """The index of the first line that reports it."""
         return next((index for index, line in enumerate(console) if self.pattern.search(line)), None)
 
 

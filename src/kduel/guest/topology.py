@@ -139,7 +139,6 @@ def read_topology(files: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def is_of_topology(path: str) -> bool:
-    """True if `read_topology` reads the captured file."""
     return any(pattern.match(path) for pattern in _SEEN.values())
 
 

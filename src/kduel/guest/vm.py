@@ -63,7 +63,6 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
 
     @property
     def board(self) -> Platform:
-        """The row of BOARDS for the architecture."""
         return PLATFORMS[self.architecture]
 
     @property

@@ -184,5 +184,4 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
 
 
 def covariate(name: str, table: Samples) -> dict[str, list[float | None]]:
-    """By contender; none where the table does not have it."""
     return table.covariates.get(name, {})

@@ -129,12 +129,10 @@ def surroundings(ours: Results, theirs: Results) -> list[str]:
 
 
 def operations_of(results: Results) -> list[str]:
-    """The steps of a trial, in their order."""
     return list(dict.fromkeys(metric.benchmark for metric in results.metrics))
 
 
 def conditions_of(results: Results) -> list[str]:
-    """Names of the conditions, in their order."""
     return list(dict.fromkeys(one.name for metric in results.metrics for one in metric.conditions))
 
 
@@ -244,7 +242,6 @@ def exact_parts(results: Results) -> list[Results]:
 
 
 def kernel_of(contender: ContenderResult) -> str:
-    """Identity of the kernel that a contender boots."""
     return f"{contender.sha256} {contender.cmdline}"
 
 

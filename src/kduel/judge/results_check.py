@@ -176,7 +176,6 @@ def identity(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def items_of(table: object, *names: str) -> dict[str, Any]:
-    """The table's items of these names, null where it has none."""
     return {name: table.get(name) if isinstance(table, dict) else None for name in names}
 
 
@@ -215,7 +214,6 @@ def difference(kept: Any, present: Any, where: str = "") -> str:
 
 
 def without_finding(found: list[Any], code: str) -> list[Any]:
-    """The entries but for the findings of that name."""
     return [one for one in found if not (isinstance(one, dict) and one.get("code") == code)]
 
 

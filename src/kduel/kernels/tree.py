@@ -80,7 +80,6 @@ class Tree(KernelSource):
 
 
 def tree_of(spec: str) -> Path:
-    """The directory that a specification names."""
     return Path(spec.removeprefix(PREFIX)).expanduser().resolve()
 
 

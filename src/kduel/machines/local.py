@@ -203,7 +203,6 @@ def keep_way(way: Way) -> None:
 
 
 def forget_way() -> None:
-    """The trial is over."""
     (ROOT / STATE).unlink(missing_ok=True)
 
 

@@ -91,7 +91,6 @@ class InQemu(GuestMachine):
         )  # fmt: skip
 
     def booted_file(self, kernel: Kernel) -> Path:
-        """The file by which a kernel is booted."""
         return kernel.image if self.by_image else self.images[kernel.sha256]
 
     def judge(self, trial: Trial, done: Run) -> Outcome:

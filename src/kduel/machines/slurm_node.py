@@ -94,7 +94,6 @@ class SlurmNode(RealKind[NodeSettings]):
 
 
 def feature_of(settings: NodeSettings, arm: Arm) -> str:
-    """The feature that stands for a contender."""
     return settings.feature(arm.contender.name, arm.kernel.release)
 
 

@@ -105,7 +105,6 @@ def row(metric: MetricResult, said: Digest) -> str:
 
 
 def spread(sd: str) -> str:
-    """The standard deviation behind its sign; nothing where there is none."""
     return escape_latex(f"± {sd}") if sd else ""
 
 

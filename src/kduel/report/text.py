@@ -66,7 +66,6 @@ def show_closing(results: Results, run: str, lines_besides: int) -> str:
 
 
 def page_width() -> int:
-    """Columns of a page on standard output."""
     return max(NARROWEST, standard_output()[0])
 
 

@@ -171,7 +171,6 @@ def get_kernels(
 
 
 def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
-    """Needs of the benchmarks and schedulers on a machine."""
     return dress.add_needs(needs_of(chosen.prepared))
 
 
@@ -248,7 +247,6 @@ def has_timings(prepared: PreparedSteps) -> bool:
 
 
 def times_of(benchmark: Benchmark[Any], given: Any) -> set[str]:
-    """Names of a benchmark's metrics that are times or rates."""
     return {metric.name for metric in benchmark.metrics(given) if is_of_time(metric.unit)}
 
 
@@ -275,7 +273,6 @@ def open_early(chosen: ResolvedStudy, path: Path, *, origin: str, seed: int) -> 
 
 
 def make_lock(ready: Ready, seed: int, origin: str) -> Lock:
-    """lock.json for a study made ready."""
     return add_machine(make_early_lock(ready.study, ready.arms, ready.unbuilt, seed, origin), ready)
 
 

@@ -50,7 +50,6 @@ class Records:
         self.in_block = Counter(record.block for record in self.by_id.values())
 
     def has_block(self, block: int) -> bool:
-        """True if every trial of a block is there."""
         return self.in_block[block] >= len(self.lock.contenders)
 
     def leading_blocks(self) -> list[int]:

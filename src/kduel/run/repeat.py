@@ -75,7 +75,6 @@ class Repeats:
         self.seconds += record.seconds
 
     def times_made(self, boot: Boot) -> int:
-        """Number of times that a planned boot was made already."""
         return max(sum(count for (trial, _), count in self.made.items() if trial == one.id) for one in boot)
 
     def order_boots(self, boots: Sequence[Boot]) -> deque[Boot]:
@@ -117,7 +116,6 @@ class Repeats:
 
     @property
     def disturbed_boots(self) -> int:
-        """Number of boots that were made again for the host's sake."""
         return sum(count for (_, code), count in self.made.items() if code == HOST_DISTURBED)
 
     def times_repeated(self, ended: Sequence[EndedTrial], code: str) -> int:
@@ -150,7 +148,6 @@ class Repeats:
 
 
 def is_emulators(ended: EndedTrial) -> bool:
-    """True if a fault of the emulator made the trial void."""
     return ended.record.void is not None and ended.record.void.code == EMULATOR_FAULT
 
 

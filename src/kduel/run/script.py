@@ -174,7 +174,6 @@ def boot_script(
 
 
 def in_shared_turns(study: Study) -> bool:
-    """True if contenders that share a boot take turns in it."""
     return study.blocks.in_turns and study.blocks.unit == "load"
 
 

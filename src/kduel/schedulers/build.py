@@ -98,7 +98,6 @@ def command_output(*command: str) -> str | None:
 
 
 def key_of(chosen: CatalogueEntry) -> str:
-    """The cache's key of a built one."""
     return f"{chosen.name}-{chosen.version}-{platform.machine()}"
 
 

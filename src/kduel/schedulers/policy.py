@@ -150,5 +150,4 @@ def check_admission(policy: Policy, processes: int, cpus: int) -> None:
 
 
 def policy_error(text: str, why: str, remedy: str = WORDS) -> InputError:
-    """The error for a policy that is not to be had."""
     return InputError(f"the policy {text!r} is not usable: {why}", remedy)

@@ -102,7 +102,6 @@ class Options:
         return self.text is None or re.search(rf"CONFIG_{option}[= ]", self.text) is not None
 
     def older_than(self, since: tuple[int, int]) -> bool:
-        """True if the release is known to be older."""
         return self.version is not None and self.version < since
 
     def require(self, option: str, contender: Contender, what: str) -> None:

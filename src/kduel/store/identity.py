@@ -171,7 +171,6 @@ def order_differences(name: str, old: list[str], new: list[str]) -> Iterator[tup
 
 
 def as_json_value(value: Any) -> Any:
-    """The value as it comes back from JSON."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

@@ -68,7 +68,6 @@ class MergedRun(Struct, kw_only=True):
 
     @property
     def machines(self) -> list[str]:
-        """The machines on which it was measured."""
         return [machine_of(self.part.machine, member) for member in self.lock.hosts] or [self.part.machine]
 
 

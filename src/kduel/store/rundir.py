@@ -73,7 +73,6 @@ def check_free(path: Path) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """True if `path` is the directory of a run."""
     return any((path / name).is_file() for name in MARKS)
 
 
@@ -228,7 +227,6 @@ class RunDir:
         return record
 
     def directory(self, trial_id: str) -> Path:
-        """Directory of a trial's raw files."""
         return self.trials / trial_id
 
     def stage(self, position: int | None = None) -> Path:

@@ -40,7 +40,6 @@ class Study(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """The contenders' names, the baseline first."""
         return [contender.name for contender in self.contenders]
 
 

@@ -19,7 +19,6 @@ def is_declared_pair(before: Column, after: Column) -> bool:
 
 
 def names_of(column: Column) -> list[str]:
-    """The contenders of a column's run, the baseline first."""
     return contenders_of(RunDir.open(column.run))
 
 

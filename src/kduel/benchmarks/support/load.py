@@ -53,5 +53,4 @@ trap - EXIT
 
 
 def extra_seconds(load: Load) -> float:
-    """Seconds that the load adds to the time of a script."""
     return 0.0 if load == "idle" else 1.5

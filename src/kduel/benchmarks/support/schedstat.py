@@ -94,12 +94,10 @@ cat {switch} 2>/dev/null >{where}{SWITCH} || :
 
 
 def of_level(counter: str, level: int) -> str:
-    """Name of a counter summed over the domains of a level alone."""
     return f"domain{level}-{counter}"
 
 
 def is_of_level(group: str, metric: str) -> bool:
-    """True for a counter of one level of domains."""
     return group == GROUP and re.match("sched-domain[0-9]+-", metric) is not None
 
 

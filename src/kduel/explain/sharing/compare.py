@@ -138,12 +138,10 @@ class Row(Struct, kw_only=True):
 
     @property
     def times(self) -> list[float]:
-        """Moves of the line in each kernel, per operation."""
         return [line.times if line else 0.0 for line in self.lines]
 
     @property
     def latest(self) -> SharedLine:
-        """The line in the last kernel that has it."""
         return next(line for line in reversed(self.lines) if line)
 
 
@@ -299,7 +297,6 @@ def compare_kernels(benchmark: str, kernels: list[SharedBy], qemu: str) -> Shari
 
 
 def line_key(line: SharedLine) -> str:
-    """Key of a line in both kernels."""
     return without_other_fields(line.name) or f"(no name) {line.meetings[0].function} ~ {line.meetings[0].other}"
 
 

@@ -69,7 +69,6 @@ def as_text(found: SharingExplanation, limit: int = 25, width: int = PLAIN_WIDTH
 
 
 def figures(row: Row) -> list[str]:
-    """Moves of the line in each kernel."""
     return [format_moves(line.times) if line else "–" for line in row.lines]
 
 

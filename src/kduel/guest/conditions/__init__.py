@@ -38,7 +38,6 @@ class Bands(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def asked(self) -> bool:
-        """True if any condition is required."""
         return self != Bands(wait=self.wait)
 
 
@@ -61,7 +60,6 @@ def check(bands: Bands) -> None:
 
 @cache
 def library() -> str:
-    """The shell functions."""
     return files("kduel.guest.conditions").joinpath("conditions.sh").read_text("utf-8")
 
 

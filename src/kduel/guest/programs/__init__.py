@@ -47,7 +47,6 @@ _PLUGIN_GLIBC = "2.28"
 
 
 def program_names() -> tuple[str, ...]:
-    """The names that `build` takes."""
     return tuple(sorted(path.stem for path in SOURCES.glob("*.c")))
 
 

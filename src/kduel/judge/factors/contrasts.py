@@ -66,7 +66,6 @@ def gating(samples: Sequence[Samples], design: Design | None) -> list[Samples]:
 
 
 def cell_tables(samples: Sequence[Samples]) -> list[Samples]:
-    """The tables with none that decides."""
     return [structs.replace(table, primary=False) for table in samples]
 
 

@@ -57,7 +57,6 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Why a verdict with this finding is undecided and what to do, as a clause; empty where it does not explain that."""
 
     def warning(self, message: str) -> FindingResult:
-        """An occurrence with its evidence."""
         return FindingResult(code=self.name, message=message)
 
 

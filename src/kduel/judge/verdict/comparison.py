@@ -137,7 +137,6 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> tuple[Floats, Floats]:
-        """The complete pairs: the baseline's values and the contender's."""
         return self.before[self.complete], self.after[self.complete]
 
     @cached_property
@@ -156,7 +155,6 @@ class Comparison:
 
     @property
     def n(self) -> int:
-        """Complete pairs."""
         return int(self.complete.sum())
 
     @cached_property

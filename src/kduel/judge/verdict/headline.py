@@ -50,7 +50,6 @@ def counting_of(units: Set[str]) -> tuple[str, str] | None:
 
 
 def shows_difference(metric: MetricResult) -> bool:
-    """True if a difference of the kernels was shown."""
     return metric.claimed and metric.verdict not in SAME
 
 

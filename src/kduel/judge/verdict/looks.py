@@ -23,7 +23,6 @@ class Looks(NamedTuple):
     """How many of them, from the first, may decide; one more at most only shows the present interval."""
 
     def levels(self, rule: Rule, alpha: float) -> Floats:
-        """Nominal two-sided levels that together keep `alpha`."""
         return student_levels(alpha, self.blocks, self.pairs, rule.max_blocks)
 
 

@@ -92,7 +92,6 @@ def censoring(generator: np.random.Generator, arms: Arms) -> Floats:
 
 
 def scale_noise(draw: Draw, scale: float) -> Draw:
-    """A noise with another coefficient of variation."""
     return lambda generator, arms: scale * draw(generator, arms)
 
 

@@ -45,7 +45,6 @@ class BuildFailure(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Lines as one paragraph."""
         return "; ".join(self.lines)
 
 

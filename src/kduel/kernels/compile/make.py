@@ -144,5 +144,4 @@ def tail(log: Path, begin: int = 0) -> str:
 
 
 def wants_modules(config: str) -> bool:
-    """True if a configuration has anything to build as a module."""
     return "\nCONFIG_MODULES=y\n" in config and re.search(r"^CONFIG_\w+=m$", config, re.MULTILINE) is not None

@@ -46,7 +46,6 @@ class KernelRecipe(Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> Target:
-        """The architecture and its toolchain."""
         return TARGETS[self.arch]
 
     @property

@@ -35,7 +35,6 @@ class PythonUnpacked(BoundedStream):
 
 
 def most_unpacked(packed: Path) -> int:
-    """Bytes that a file may unpack to."""
     return ALWAYS + TIMES * packed.stat().st_size
 
 

@@ -58,7 +58,6 @@ class SizeLine(Struct, frozen=True, kw_only=True):
 
     @property
     def change(self) -> int:
-        """Contender less baseline."""
         return (self.contender or 0) - (self.baseline or 0)
 
 
@@ -148,7 +147,6 @@ def compare_pieces(baseline: Counter[str], contender: Counter[str]) -> list[Size
 
 
 def shorten_path(directory: str, depth: int) -> str:
-    """The first parts of a directory's path."""
     return "/".join(directory.split("/")[:depth])
 
 

@@ -168,7 +168,6 @@ def options_table(found: SizeComparison, limit: int) -> str:
 
 
 def format_bytes(value: int | None) -> str:
-    """A number of bytes, or a dash where the kernel has none of it."""
     return "–" if value is None else f"{value:,}"
 
 

@@ -45,7 +45,6 @@ class CommandResult(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its output, decoded leniently."""
         return self.stdout.decode("utf-8", errors="replace")
 
 

@@ -109,7 +109,6 @@ class Node(Struct, frozen=True):
 
     @property
     def completing(self) -> bool:
-        """True if a job on it is ending: killed, or in its epilog."""
         return "COMPLETING" in self.state
 
     @property

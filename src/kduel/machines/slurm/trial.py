@@ -261,5 +261,4 @@ def job_name(into: Path, node: str) -> str:
 
 
 def facts_of(shown: dict[str, str]) -> dict[str, Any]:
-    """Facts about the cluster that a report names."""
     return {"slurm": shown.get("SLURM_VERSION", ""), "cluster": shown.get("ClusterName", "")}

@@ -98,5 +98,4 @@ def picture(found: MetricHistory) -> Spec:
 
 
 def draw_picture(found: MetricHistory) -> str:
-    """The picture as SVG, empty where there is no series."""
     return svg(picture(found)) if found.lines else ""

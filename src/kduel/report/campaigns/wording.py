@@ -136,7 +136,6 @@ def kernels_first(found: Campaigns) -> dict[str, str]:
 
 
 def letters(found: Campaigns) -> dict[str, str]:
-    """By column name, the letter that stands for it in tables."""
     return {column.name: column.letter for column in found.columns}
 
 

@@ -240,7 +240,6 @@ def change_size(metric: MetricResult) -> str:
 
 
 def interval_words(metric: MetricResult) -> str:
-    """The interval behind a change that has one."""
     return "" if metric.scale == "exact" else f" ({interval_text(metric)})"
 
 

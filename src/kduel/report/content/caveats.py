@@ -65,7 +65,6 @@ def sureness(results: Results) -> str:
 
 
 def trial_word(results: Results) -> str:
-    """Word for a trial on that machine."""
     return "clean build" if results.machine.kind == "build" else "boot"
 
 

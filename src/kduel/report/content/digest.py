@@ -114,7 +114,6 @@ def sign_of(metric: MetricResult) -> str:
 
 
 def side_words(metric: MetricResult) -> str:
-    """Direction that is good, in words."""
     return {"higher": "higher is better", "lower": "lower is better", "none": "neither way is better"}[metric.better]
 
 

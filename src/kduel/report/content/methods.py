@@ -191,5 +191,4 @@ def machines(results: Results) -> str:
 
 
 def ordinal(number: int) -> str:
-    """Numbers of blocks as text."""
     return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")

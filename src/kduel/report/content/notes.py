@@ -89,12 +89,10 @@ class Notes(Struct, kw_only=True):
 
     @property
     def important(self) -> list[Note]:
-        """Those that a report shows first."""
         return self.notes[:MOST_IMPORTANT]
 
     @property
     def others(self) -> list[Note]:
-        """Those that it shows on demand."""
         return self.notes[MOST_IMPORTANT:]
 
     @property

@@ -107,5 +107,4 @@ def table(facts: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def number(value: object) -> bool:
-    """True if it is a count."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -30,7 +30,6 @@ def bound_lines(results: Results) -> list[str]:
 
 
 def name_of(tail: TailResult) -> str:
-    """Name of the measurements and their contender."""
     return f"{visible(tail.benchmark, 100)}/{visible(tail.metric, 60)}, {visible(tail.contender, 100)}"
 
 

@@ -62,7 +62,6 @@ def shows_counts(metrics: Iterable[MetricResult]) -> bool:
 
 
 def shows_intervals(metrics: Iterable[MetricResult]) -> bool:
-    """True if a table of these has a column of intervals: one has any."""
     return any(interval_text(metric) != MISSING for metric in metrics)
 
 

@@ -69,5 +69,4 @@ def terms_section(used: list[str]) -> Markup:
 
 
 def term_id(term: str) -> str:
-    """The name of a term's place in the page."""
     return f"term-{term.replace(' ', '-')}"

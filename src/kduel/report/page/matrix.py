@@ -62,7 +62,6 @@ class MatrixPart(Struct, kw_only=True):
 
     @property
     def columns(self) -> list[str]:
-        """The comparisons, in the matrix's order."""
         return list(dict.fromkeys(cell.column for cell in self.heat))
 
     @property

@@ -98,7 +98,6 @@ def words(place: Point, text: str, kind: str = "", dx: int = 0, dy: int = 0) -> 
 
 
 def group(kind: str, dx: int, dy: int, *shapes: Markup) -> Markup:
-    """Shapes of one class, moved by so many pixels."""
     return Markup('<g class="{}" transform="translate({} {})">{}</g>').format(kind, dx, dy, Markup().join(shapes))
 
 

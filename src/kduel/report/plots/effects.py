@@ -110,7 +110,6 @@ def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row]) ->
 
 
 def drawable_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
-    """Those of the metrics that have an effect in per cent with an interval."""
     return [m for m in metrics if None not in (m.effect_pct, m.ci_low_pct, m.ci_high_pct)]
 
 

@@ -102,7 +102,6 @@ class Intervals(Struct, frozen=True):
         return Markup('<use href="#dot-{}" x="{:.3g}%" y="50%"/>').format(tone, 100 * self.place_of(value, turned))
 
     def axis(self) -> Markup:
-        """Labels of the axis: the row below the others."""
         return cell(self.background() + self.labels())
 
     def labels(self) -> Markup:

@@ -107,7 +107,6 @@ def by_count(rows: list[Row]) -> list[tuple[int, dict[str, list[Row]]]]:
 
 
 def stack(rows: list[Row], parts: list[str], first: int = 0) -> list[tuple[float, str]]:
-    """Lengths of a bar's pieces with their colours."""
     return [(row["mean"], f"arm{first + parts.index(row['part'])}") for row in rows]
 
 

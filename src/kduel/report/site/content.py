@@ -57,7 +57,6 @@ def rows_of(index: Path, question: str) -> list[dict[str, Any]]:
 
 
 def quote_sql(text: str) -> str:
-    """A string in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -51,7 +51,6 @@ class CommitCounter:
         self.counted: dict[str, CountedCommit] = {}
 
     def study(self, spec: str) -> Study:
-        """Study that counts the operation in a commit's kernel."""
         return operation_study([spec, spec], self.benchmark, self.machine)
 
     def _ready(self, spec: str) -> Ready:
@@ -232,7 +231,6 @@ def enclosing_commits(place: Path, commits: Sequence[str], path: Sequence[PathSt
 
 
 def counted_values(trier: CommitCounter) -> dict[str, float]:
-    """The cost of each commit that was counted."""
     return {commit: tried.value for commit, tried in trier.counted.items()}
 
 

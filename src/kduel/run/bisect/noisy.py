@@ -112,7 +112,6 @@ class Search:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The references of the part that is searched."""
         return self.history.good, self.history.bad
 
     def group_probability(self) -> NDArray[np.float64]:

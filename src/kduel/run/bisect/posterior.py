@@ -66,7 +66,6 @@ class Model:
 
     @property
     def count(self) -> int:
-        """Measurements so far."""
         return len(self.values)
 
     def with_block(self, rows: Sequence[Floats], values: Sequence[float]) -> Model:

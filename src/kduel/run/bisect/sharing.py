@@ -14,7 +14,6 @@ class SharedLineCounter(CommitCounter):
     unit = "lines"
 
     def study(self, spec: str) -> Study:
-        """Study of the operation on two CPUs."""
         return sharing_study([spec, spec], self.benchmark)
 
     def count_kernel(self, ready: Ready, commit: str) -> CountedCommit:

@@ -199,7 +199,6 @@ def count_arms(
 
 
 def script_of_all_steps(ready: Ready, arm: Arm, seed: int) -> Script:
-    """All steps of the study, in its order."""
     return ready.setup.script(arm.contender, range(len(ready.study.steps)), seed)
 
 

@@ -75,12 +75,10 @@ class Controller:
 
     @property
     def total(self) -> int:
-        """Blocks of the plan."""
         return self.records.plan[-1].block
 
     @property
     def in_service(self) -> int:
-        """Number of machines that are not taken out; at least 1."""
         return max(1, len(self.lock.hosts) - len(self.state.out))
 
     def host_of(self, block: int) -> str:
@@ -327,5 +325,4 @@ def link_tree(source: Path, target: Path) -> None:
 
 
 def now_utc() -> str:
-    """Now, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")

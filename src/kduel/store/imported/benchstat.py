@@ -104,7 +104,6 @@ class Table:
             self.names = [contender]
 
     def cells(self, text: str) -> list[str]:
-        """The text below each heading."""
         return [text[start + 1 : end].strip() for start, end in pairwise(self.borders)]
 
     def with_units(self, path: Path, line: int, text: str) -> "Table":

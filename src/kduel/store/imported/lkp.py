@@ -23,7 +23,6 @@ LOWER = re.compile(r".*(latency\w*|time|seconds|duration|[_.]([num]?s|msec|usec|
 
 
 def better_of(metric: str) -> Better:
-    """The better side of a statistic, by its name."""
     return "higher" if HIGHER.fullmatch(metric) else "lower" if LOWER.fullmatch(metric) else "none"
 
 

@@ -80,7 +80,6 @@ class Phoronix(ForeignFormat):
 
 
 def systems_of(root: Element) -> dict[str, None]:
-    """The systems that the results are of."""
     return dict.fromkeys(child_text(entry, "Identifier") for entry in root.findall("Result/Data/Entry"))
 
 
@@ -98,7 +97,6 @@ def rename_system(path: Path, root: Element, contender: str | None) -> dict[str,
 
 
 def child_text(element: Element, name: str) -> str:
-    """The text of a child, empty where there is none."""
     return (element.findtext(name) or "").strip()
 
 

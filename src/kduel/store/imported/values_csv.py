@@ -142,7 +142,6 @@ class Forms:
 
 
 def first_line(head: str) -> str:
-    """The heading of a table."""
     return next((line.strip() for line in head.split("\n") if line.strip() and not is_above(line)), "")
 
 

@@ -269,5 +269,4 @@ def check_no_duplicate_keys(path: Path, pairs: list[tuple[str, object]]) -> None
 
 
 def count_newlines(data: bytes, end: int) -> int:
-    """Number of lines that end before the byte at `end`."""
     return data.count(b"\n", 0, end)

@@ -332,7 +332,6 @@ def read_with_settings(run: Path) -> tuple[list[Samples], Gathering]:
 
 
 def contenders(run: Path) -> list[str]:
-    """The names, the baseline first."""
     return record_of(run).contenders
 
 
