@@ -237,11 +237,8 @@ def primary_code(error: Exception) -> int | None:
 def update(
     place: Path, runs: Sequence[Path], path: Path, progress: Progress, *, rebuild: bool = False
 ) -> IndexUpdate:
-    """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged again.
-
-    A directory that is no readable run is noted with the reason. A new index appears whole, as does one that replaces an
-    index of an earlier version, or any at a `rebuild`. Raises InputError where the file is no index, HostError where it
-    cannot be written."""
+    """Bring the index at `path` up to date with `runs`, below `place`: changed ones are judged again; unreadable ones
+    are noted. A new one, an older version's, or at a `rebuild`, appears whole. Raises InputError, HostError."""
     if path.is_symlink():
         raise InputError(
             f"{path} is a link, which may lead to a file that is no index",

@@ -15,10 +15,9 @@ from kduel.core.validation import moment
 
 
 def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
-    """A metric's series as Apache Otava's CSV importer reads it: time, the run as attribute, one column a series: a
-    contender, on each machine and with each unit and parameters where there are several.
-
-    The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError."""
+    """A metric's series as Apache Otava's CSV importer reads it, with a header: time, the run as attribute, a column
+    for each contender, machine, unit and parameters. Runs without a date are left out with a warning. Raises
+    InputError."""
     if not benchmark or not metric:
         raise InputError(
             f"--series {benchmark or metric} names no metric",

@@ -1,8 +1,5 @@
-"""Functions that a timed difference comes from: CPU time per unit of work, by function, paired over blocks.
-
-Each profiled trial gives a time per unit of work (from the step's own result) and samples. A function's time per unit is
-the whole CPU time per unit (time x CPUs) times its share of the samples; so rows add up to the whole in every trial, and
-their differences to its difference."""
+"""Functions that a timed difference comes from, paired over blocks: each profiled trial gives CPU time per unit of
+work and samples; a function's time is its share of samples, so that rows add up to the whole."""
 
 import math
 from collections import defaultdict

@@ -157,11 +157,8 @@ class Benchmark(ABC, Generic[P]):
     @_guard_parser
     def parse(self, raw: Raw, parameters: P) -> dict[str, float]:
         """Metric name to value, in the metric's unit, for all of `metrics`; by default what the `patterns` find, each
-        above 0.
-
-        Raises ParseError where anything is missing or garbled: a parser never invents a value. What any benchmark's
-        `parse` returns is held against its metrics (`check_values`); a parser need not do that itself.
-        """
+        above 0. Raises ParseError for what is missing or garbled; `check_values` holds the result against the
+        metrics."""
         return {
             name: check_positive(find_number(pattern, raw.stdout, f"the {name}"), f"the {name}")
             for name, pattern in self.patterns.items()

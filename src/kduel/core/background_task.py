@@ -22,10 +22,8 @@ _here = threading.local()
 
 
 class BackgroundTask:
-    """Calls `work` in a thread, with a progress of its own, from the beginning of the `with` block.
-
-    Where the block ends by an exception, such as Ctrl-C, the program that the work is running is ended, and every other
-    one that it starts. The block never ends before the work, unless it is interrupted again."""
+    """Calls `work` in a thread, with a progress of its own, from the beginning of the `with` block, which never ends
+    before it. Where the block ends by an exception (Ctrl-C), programs that the work runs are ended."""
 
     LOWEST = 19
     """Nice value of the programs that the work runs until somebody waits for it: what is done meanwhile comes first."""
@@ -121,11 +119,9 @@ class _LineProgress(Progress):
 
 
 def run_program(command: Sequence[str], *, environment: Mapping[str, str], stdin: Path = NOTHING) -> tuple[int, str]:
-    """Run a program that reads a file in a session of its own: its exit status, and what it said on standard error.
-
-    The session is asked to end, and killed after PATIENCE, where an exception comes here, where the work of this thread
-    is ended (`BackgroundTask`), or where we are killed: mmdebstrap, say, waits for its children, and then cleans up. Raises
-    OSError where there is none."""
+    """Run a program that reads a file in a session of its own: its exit status, and standard error. The session is
+    asked to end, and killed after PATIENCE, on an exception here, the end of our `BackgroundTask` or our death.
+    Raises OSError."""
     work: BackgroundTask | None = getattr(_here, "work", None)
     # A file: a program that cleans up when we are gone would be ended by what it writes to a pipe.
     with memory_file() as errors:

@@ -1,8 +1,5 @@
-"""The cache: directories that are built once, appear whole, and are never changed afterwards.
-
-Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. Its content is not
-trusted: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built
-again."""
+"""The cache: directories that are built once, appear whole, and never change. Several KDuels may use one: the first
+builds, others wait. An entry that differs from its manifest (kduel.core.manifest) is built again."""
 
 import fcntl
 import os
@@ -54,11 +51,9 @@ def check_root(root: Path) -> None:
 
 
 class Cache:
-    """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
-
-    Each entry is checked against its manifest when it is first used. Damaged ones are reported to `progress`.
-    Raises HostError, when made, where the directory cannot be made or read. Without `make` it stays away where it is missing:
-    for those who only read."""
+    """A directory of complete entries `<kind>/<key>/`, checked by their manifests when first used; `progress` hears
+    of damaged ones. Raises HostError, when made, where it is unusable. Without `make` it may be missing, for
+    readers."""
 
     def __init__(self, root: Path | None = None, progress: Progress | None = None, *, make: bool = True) -> None:
         self.root = root or cache_root()

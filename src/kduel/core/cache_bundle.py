@@ -105,11 +105,8 @@ def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], size: int, *, execu
 def unpack(
     file: Path, cache: Cache, advance: Callable[[float], object], *, sha256: str = ""
 ) -> list[tuple[str, str, bool]]:
-    """Put a bundle's entries into the cache: (kind, key, whether it was new). Entries that are there already are kept.
-    With `sha256` only if that is the digest of its content.
-
-    Nothing of an entry that differs from its manifest is kept. Raises InputError naming the file and what is wrong in it,
-    and HostError for trouble with the cache."""
+    """Put a bundle's entries, with `sha256` only of that digest, into the cache: (kind, key, whether it was new);
+    nothing of an entry that differs from its manifest is kept. Raises InputError naming what is wrong, HostError."""
     with _open_bundle(file) as tar:
         contents = _read_contents(tar, file)
         if sha256 and digest_of(contents) != sha256.lower():

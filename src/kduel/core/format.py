@@ -76,10 +76,8 @@ def shown_unit(metric: MetricResult) -> str:
 
 
 def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Mean and SD of the baseline, then of the contender, as every report shows them next to the change, in `shown_unit`.
-
-    The SD is empty where there is none. An exact value has the digits of `exact_places`, whatever the SD over blocks is, and a
-    virtual time three; a count under conditions is that of one condition and has no SD."""
+    """Mean and SD of the baseline, then of the contender, as reports show them, in `shown_unit`. An exact value has
+    the digits of `exact_places` and a virtual time three; a count under conditions is of one and has no SD."""
     exact = exact_places(metric) if metric.scale == "exact" else None
     virtual = exact is not None and metric.unit in TIMES
     unit = shown_unit(metric)

@@ -53,12 +53,9 @@ def entry_points_by_group() -> Any:
 
 @cache
 def plugins(kind: str) -> dict[str, Any]:
-    """The plug-ins of a kind ("benchmarks", "findings", "fleets", "imported", "kernels", "machines", "report"), by name.
-
-    A built-in one is a module of `kduel.<kind>` that has a `PLUGIN`: an object with a `name`. One from outside is
-    an entry point of the group `kduel.<kind>` that loads to such an object.
-
-    Raises HostError where two plug-ins have the same name, or an entry point does not load."""
+    """The plug-ins of a kind ("benchmarks", "findings", "fleets", "imported", "kernels", "machines", "report"), by
+    name: `PLUGIN` of each module of `kduel.<kind>`, and entry points of that group. Raises HostError where one
+    fails."""
     package = importlib.import_module(PACKAGES.get(kind, f"kduel.{kind}"))
     found: dict[str, Any] = {}
     for module_info in pkgutil.iter_modules(package.__path__):

@@ -1,7 +1,5 @@
-"""Files of a directory that may have come from elsewhere: no link is followed, and only regular files are opened.
-
-A received run may hold a link to a file of its reader's, which a report would publish, a FIFO, which would be waited for,
-or a sparse file of any size, which takes a few bytes of an archive and would be read for hours."""
+"""Files of a directory that may have come from elsewhere: only regular ones are opened, without links. It may hold a
+link to a reader's file, a FIFO, or a sparse file of any size, which would be read for hours."""
 
 import errno
 import os

@@ -1,7 +1,5 @@
-"""Slices: a step measured in several pieces spread over a trial, how their values become the trial's one number, and what varies.
-
-Interference by other work on the host comes in spells of seconds. A step in one piece lies inside a spell or outside;
-slices over the whole trial meet a share of it in every boot."""
+"""Slices: a step measured in pieces spread over a trial, their reduction to one number, and what varies. Other work
+on the host comes in spells of seconds: of slices over the whole trial each boot has a share in them."""
 
 import math
 import random
@@ -70,10 +68,8 @@ def plain_mean(metric: Metric) -> Metric:
 
 
 def interleave(steps: Sequence[int], pieces: Mapping[int, int], seed: int) -> list[tuple[int, int]]:
-    """(step, slice) in the order of a trial, drawn from its block's seed. Slices count from 1; 0 is a step in one piece.
-
-    Each step's slices are spread evenly over the rounds, of which there are as many as the most slices; a step in one piece
-    is in a round that is drawn. Without slices, the steps in their given order."""
+    """(step, slice) in the order of a trial, drawn from its block's seed; slices count from 1, 0 is a step in one
+    piece. Each step's slices are spread evenly over the rounds; without slices the steps in their order."""
     rounds = max((pieces[step] for step in steps), default=1)
     if rounds == 1:
         return [(step, 0) for step in steps]

@@ -51,10 +51,8 @@ def try_to_make(path: Path) -> None:
 def temporary_directory(
     parent: Path | None = None, prefix: str = PREFIX, told: AbstractContextManager[None] | None = None
 ) -> Iterator[Path]:
-    """A new directory `PREFIX...` in `parent` (by default TMPDIR), gone at the end; it may be renamed meanwhile.
-
-    Its maker holds a lock on it, which ends with the process; those next to it that nobody holds any more are removed.
-    Raises HostError where none can be made, worded by `told`."""
+    """A new directory `PREFIX...` in `parent` (by default TMPDIR), gone at the end, which may be renamed meanwhile;
+    those next to it whose makers' lock has ended are removed. Raises HostError, worded by `told`."""
     with told or as_temporary_error(parent):
         place = parent or Path(tempfile.gettempdir())
         _sweep(place, prefix)

@@ -1,7 +1,5 @@
-"""Text that others wrote (a guest, a study file, an import), made safe to show on a terminal, in a log or a report.
-
-A terminal obeys escape sequences: text that is shown as it came may set the window's title, clear the screen, forge a
-link or hide what stands before it. Whatever KDuel prints goes through one of these functions."""
+"""Text that others wrote (a guest, a study file, an import), made safe to show: a terminal obeys escape sequences,
+which set titles, clear the screen or forge links. Whatever KDuel prints goes through one of these."""
 
 import os
 import re

@@ -22,11 +22,8 @@ Seconds = Annotated[float, Meta(ge=0)]
 
 
 def draw_rounds(guests: int, seed: str) -> Iterator[Order]:
-    """The order of `range(guests)` in each round of turns of a step, without end.
-
-    Rounds come in batches over which each guest has each place, and follows each other guest within a round, equally
-    often: of two guests' rounds, half are 0 1 and half 1 0. Within a batch their order is drawn, so that no activity of
-    the host with a period of its own meets always the same guest."""
+    """The order of `range(guests)` in each round of turns of a step, without end: in batches, drawn, over which each
+    guest has each place and follows each other equally often, so that no period of the host meets one guest alone."""
     if guests < 2:
         raise ValueError(f"{guests} guests take no turns")
     rounds = [order for square in williams(guests) for order in square]

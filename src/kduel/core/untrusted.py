@@ -1,7 +1,5 @@
-"""Reading what a guest sent: the one place where its bytes become text, numbers or JSON, each with a bound.
-
-A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises
-anything but MalformedError, OSError, and HostError where it is this host that fails, for which no guest is to blame."""
+"""Reading what a guest sent, who is not trusted: the one place where bytes become text, numbers or JSON, each with a
+bound. Only MalformedError, OSError, and HostError (this host's fault) are raised."""
 
 import errno
 import os

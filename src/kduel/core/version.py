@@ -1,7 +1,5 @@
-"""The version of KDuel that is running, with the commit that it was made from.
-
-`0.1.0+g0123456789ab` is that commit; `.d` and eight digits follow where files of the package differ from it. Without a number
-of a commit, as in a copy without its history, it is the bare `0.1.0`."""
+"""The version of KDuel that is running, with its commit: `0.1.0+g0123456789ab`; `.d` and eight digits follow where
+the package's files differ from it. Without a history it is the bare `0.1.0`."""
 
 import hashlib
 import os

@@ -1,8 +1,5 @@
-"""Functions that two kernels call by other names, or call from another place: the same work, which is no difference.
-
-A name proves nothing: a function that only one kernel has is paired with one that only the other has where both have a caller
-in common and are alike by name, or by what they call and how long they are.
-"""
+"""Functions that two kernels call by other names, or from another place: the same work. One that only one kernel has
+is paired with one of the other by a common caller and a like name, or like calls and length."""
 
 from __future__ import annotations
 

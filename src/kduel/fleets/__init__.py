@@ -1,8 +1,5 @@
-"""Fleets, one module each: where the blocks of a run are carried out when there are several machines.
-
-A module here, or one behind an entry point of the group `kduel.fleets`, offers `PLUGIN`, a `FleetKind`. An adapter
-has no access to orders and verdicts: it acquires a machine, runs `kduel worker` on it, reports whether that is still
-running, and releases the machine."""
+"""Fleets, one module each, here or behind an entry point `kduel.fleets`, with a `PLUGIN`, a `FleetKind`: it acquires
+a machine, runs `kduel worker` on it, reports and releases it, without access to orders and verdicts."""
 
 import re
 from abc import ABC, abstractmethod
@@ -59,11 +56,8 @@ class FleetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Fleet(ABC):
-    """Machines that a run may use. Used from one thread.
-
-    `directory` is the member's directory on this machine: it holds study.toml and lock.json (or draft.json before
-    there is a lock), and the trials appear in its `trials`, whole, as they end on the member.
-    """
+    """Machines that a run may use, from one thread. `directory` is a member's on this machine: it holds study.toml
+    and lock.json (or draft.json before), and in `trials` the trials, whole, as they end on the member."""
 
     members: tuple[Member, ...]
     """In the order in which blocks go round them."""

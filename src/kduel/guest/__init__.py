@@ -15,11 +15,8 @@ QUICK = b"#quick"
 
 
 def own_script(name: str, *, quick: bool = False) -> bytes:
-    """A script of this folder, with the lines marked QUICK only where the guest is to be quick.
-
-    One whose instructions are counted is not: what it runs before its benchmarks moves its counts (by up to a thousandth
-    in a check with eight operations), and counts of different versions are to stay comparable. Nor is a board, whose busybox
-    may be any.
-    """
+    """A script of this folder, with the lines marked QUICK only where the guest is to be quick: not where
+    instructions are counted, which such lines move by up to a thousandth, nor on a board, whose busybox may be
+    any."""
     lines = own_file(name).splitlines(keepends=True)
     return b"".join(line for line in lines if quick or not line.rstrip().endswith(QUICK))

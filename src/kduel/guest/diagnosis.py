@@ -40,12 +40,9 @@ def diagnose(
     stderr: str = "",
     stuck: Sequence[str] = (),
 ) -> Diagnosis:
-    """Find out why there are no results.
-
-    `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
-    script began; `seconds` how long the machine ran, as deadlines count it; `waited` the seconds beside them that they do not
-    count; `stderr` QEMU's own messages; `stuck` as in Run.
-    """
+    """Find out why there are no results, from the lines of `console`; `ended` and `stuck` as in
+    kduel.guest.launch.Run; `ready`: the script began; `seconds` as deadlines count, `waited` besides; `stderr` is
+    QEMU's."""
     console = searched_lines(console)
     if told := find_kernel_report(console):
         return told

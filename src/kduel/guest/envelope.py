@@ -126,11 +126,8 @@ def open_envelope(stream: BinaryIO) -> Envelope:
 
 
 def unpack(stream: BinaryIO, into: Path, start: int = 0, size: int | None = None) -> None:
-    """Plain files and directories of the tar at `start` of a stream into `into`; whatever else it holds is refused.
-
-    Raises BrokenEnvelope, and then has written nothing, for links, devices, names that leave `into` or are KDuel's
-    own, too many, too deep or too large members, or no tar; OSError where `into` cannot be written to.
-    """
+    """Plain files and directories of the tar at `start` of a stream into `into`. Raises BrokenEnvelope, before
+    anything is written, for links, devices, wrong names, too many, deep or large members, or no tar; OSError."""
     end = stream.seek(0, io.SEEK_END) if size is None else start + size
     if end - start > LIMIT:
         raise BrokenEnvelope(f"it holds more than the {LIMIT} bytes that are allowed")

@@ -1,8 +1,5 @@
-"""Record of the host while a guest runs a step, from /proc and /sys: cheap enough to look at each start and end.
-
-The guest marks on its console when a step begins and ends. Scheduling times are those of `schedstat` (the kernel's
-Documentation/scheduler/sched-stats.rst); what the whole host reports is read by kduel.guest.hosttotals.
-"""
+"""Record of the host while a guest runs a step, whose marks are on its console, from /proc and /sys (`schedstat`:
+Documentation/scheduler/sched-stats.rst), cheap to look at; kduel.guest.hosttotals reads totals."""
 
 import os
 import re

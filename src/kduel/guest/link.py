@@ -63,12 +63,9 @@ class Pair(Struct, frozen=True):
 def run_pair(
     trial: Callable[[Side], Run], peer: Callable[[Side], Run], pins: tuple[Sequence[int], Sequence[int]]
 ) -> Pair:
-    """Run a trial's machine and its peer, each by a call of `kduel.guest.launch.run` with its side of the link. `pins` are the
-    host CPUs that their vCPUs are pinned to.
-
-    Where one ends without having sent its results, the other is killed at once, and its `Run.ended` is `partner`. So is a peer that
-    is still there LEAVE_SECONDS after the trial's results. Raises what the calls raise; neither machine is left behind.
-    """
+    """Run a trial's machine and its peer by calls of `kduel.guest.launch.run`, vCPUs on the CPUs in `pins`. Where one
+    ends without results, the other is killed (`partner`), as is a peer LEAVE_SECONDS after the results. Raises what
+    they raise."""
     with ExitStack() as held:
         wires = socket.socketpair()
         stops = os.eventfd(0), os.eventfd(0)

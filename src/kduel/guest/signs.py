@@ -1,8 +1,5 @@
-"""The messages by which kernels report trouble, from 2.4 to 6.19 and over the architectures.
-
-Two kinds: what ends a boot or keeps it from going on (SIGNS), and reports after which a kernel goes on (REPORTS). What a
-kernel reports about a program's fault (`traps: prog[123] general protection fault ip:...`, `segfault at`) is neither.
-"""
+"""The messages by which kernels report trouble, from 2.4 to 6.19 and over the architectures: what ends a boot
+(SIGNS), and after what a kernel goes on (REPORTS); not a program's fault (`traps: prog[123] ...`, `segfault at`)."""
 
 import re
 from collections.abc import Iterator, Sequence

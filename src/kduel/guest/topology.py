@@ -1,8 +1,5 @@
-"""CPU topology of a guest: from words to QEMU's arguments, and what the guest must then see of it.
-
-`2 nodes x 2 llc x 4 cores x 2 threads` is a machine of two packages with memory of their own, each with two last-level
-caches of four cores, which are two hardware threads each: 32 CPUs. What is left out is 1.
-"""
+"""CPU topology of a guest: from words to QEMU's arguments, and what the guest must then see. `2 nodes x 2 llc x 4
+cores x 2 threads` are two packages with own memory, each two caches of four cores of two threads: 32 CPUs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,5 @@
-"""The ranking of contenders by aspect: the geometric mean of its primary metrics within a boot, judged as one metric.
-
-Each comparison has the share of alpha of a primary comparison. There are no more of them than of those, so that all intervals of
-the ranking hold together: contenders whose intervals lie apart differ. docs/statistics.md has the method and its figures.
-"""
+"""The ranking of contenders by aspect: the geometric mean of its primary metrics within a boot, judged as one metric
+with a primary comparison's share of alpha, so that all intervals hold together (docs/statistics.md)."""
 
 from collections.abc import Collection, Sequence
 

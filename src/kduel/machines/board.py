@@ -1,8 +1,5 @@
-"""The machine `board`: each trial in a fresh boot of an embedded board, with nothing of a distribution in its root.
-
-A board is described by a file: see kduel.machines.boards. EmulatorSettings ones are QEMU's. The root is the initial RAM disk, or its
-content where the kernel mounts it itself: on a disk, or over NFS.
-"""
+"""The machine `board`: each trial in a fresh boot of an embedded board (kduel.machines.boards), emulated by QEMU or
+real, with a root of ours: in the initial RAM disk, or mounted by the kernel from a disk or over NFS."""
 
 import re
 import shlex

@@ -1,8 +1,5 @@
-"""The verdicts as test results of KernelCI's common database (KCIDB), schema 5.0, to be sent by kcidb-submit.
-
-A test is one primary metric of one contender against the baseline. `build_id` names the kernel by its image's SHA-256,
-or by the contender's name where no image is known; checkouts and builds are for the system that made the kernels to
-submit, under the same origin."""
+"""The verdicts as test results for KernelCI's database (KCIDB, schema 5.0, by kcidb-submit): one for each primary
+metric of each contender. `build_id` is the image's SHA-256, or the contender's name; builds are others' to submit."""
 
 import hashlib
 import re

@@ -23,11 +23,8 @@ def run_study(
     give_up: GiveUp = lambda *_: False,
     boot_started: BootStarted = lambda *_: None,
 ) -> RunDir:
-    """Carry the study out in `path`, or go on there; returns when every primary metric is decided, the plan ends, or
-    nothing can be decided any more and `give_up` returns True. It is called once.
-
-    Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
-    """
+    """Carry the study out in `path`, or go on there, once, until every primary metric is decided, the plan ends, or
+    `give_up` returns True. Raises NotMeasuredError where first trials are all void, InputError for another run."""
     run = open_run(ready, path, origin=origin, seed=seed)
     with run.at_work():
         make_trials(ready, run, progress, watch, give_up, boot_started)

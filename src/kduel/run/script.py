@@ -1,8 +1,5 @@
-"""Scripts of trials, and the gates that a trial must pass before its numbers count.
-
-A boot of one trial runs that trial's script. A boot that several contenders share (the unit "load") runs one script
-after the other, each into a directory of its own; or all, which take turns of a step or slice (guest/shared.sh).
-"""
+"""Scripts of trials, and the gates that a trial must pass before its numbers count. A boot that several contenders
+share (the unit "load") runs one script after the other, or all in turns of a step or slice (guest/shared.sh)."""
 
 import hashlib
 import os
@@ -195,11 +192,9 @@ def split_host_record(
     *,
     shared: bool = False,
 ) -> list[dict[str, HostStep]]:
-    """For each trial of a boot what the host did, by step label; by BOOT where it was cut off before its first step.
-    `found` is the boot's record in the order of time; `shared` where its trials took turns.
-
-    Where a boot of several trials lacks a record, those that are there cannot be attributed, and none is kept.
-    """
+    """For each trial of a boot what the host did, by step label, or BOOT before its first step. `found` is the boot's
+    record in order, `shared`: in turns. Where one of several trials lacks a record, none can be attributed or
+    kept."""
     labels = [step_labels(planned, prepared) for planned in boot]
     if [name for name, _ in found] == [BOOT]:
         return [dict(found) for _ in boot]

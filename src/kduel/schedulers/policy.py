@@ -1,8 +1,5 @@
-"""Scheduling policies in words: `fifo:50`, `nice:5`, `deadline:2ms,10ms,10ms`, `batch slice:3ms`.
-
-What the kernel would refuse is refused here, before the first boot, as far as it can be known; the rest the
-launcher `kpolicy` finds out when it reads the policy back. Rules: sched(7), kernel/sched/syscalls.c and deadline.c.
-"""
+"""Scheduling policies in words: `fifo:50`, `nice:5`, `deadline:2ms,10ms,10ms`, `batch slice:3ms`. What the kernel
+would refuse is refused here as far as known (sched(7), kernel/sched/syscalls.c, deadline.c), else by `kpolicy`."""
 
 import re
 from collections.abc import Callable

@@ -222,11 +222,9 @@ def of_error(error: InputError) -> Integrity:
 def missing(
     lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozenset(), put_aside: Set[str] = frozenset()
 ) -> list[str]:
-    """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
-
-    Those that are there and damaged are not missing. An exact machine may have several trials of a block in hand at once,
-    and a trial that was put aside (of a fleet's, it is not known which) is made again at the end of its block: for these
-    only later blocks count as later."""
+    """The planned trials that are not there though later ones of the same machine are, a sentence each: they were
+    removed. An exact machine has several of a block in hand, and others are repeated at its end: there later blocks
+    count."""
     by_block = lock.machine.exact or lock.fleet is not None
     there = {record.id for record in records} | damaged
     last: dict[str, tuple[int, int]] = {}

@@ -61,11 +61,8 @@ def assemble(
     single: bool = False,
     turns: Turns | None = None,
 ) -> Study:
-    """The study that a file and the command line's own words make together. Raises InputError.
-
-    `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers,
-    `delta` and `turns` replace the file's. `single` counts once, in each layout, what is otherwise counted under several conditions.
-    """
+    """The study that a file and the command line's own words make together: `machine` (`KIND[:key=value,...]`), block
+    numbers, `delta` and `turns` replace the file's; `single` counts once in each layout. Raises InputError."""
     crossed = cross(
         file.contender, file.factor, file.benchmark, file.design, origin,
         fixed_blocks or max_blocks or file.blocks.count,

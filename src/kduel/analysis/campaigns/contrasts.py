@@ -13,10 +13,9 @@ Floats = NDArray[np.float64]
 
 
 def explained_shares(sums: Floats) -> Iterator[tuple[int, int, Floats]]:
-    """For each length: the first start, and by start and series the explained sum of squares, up to the factor 1 / n.
-
-    `sums` has the running sums of centred series, a column each, and begins with 0. A stretch has FEWEST values or more,
-    and none or as many on each side. The stretch at the end is left out: it is the rest of one at the start."""
+    """For each length: the first start, and by start and series the explained sum of squares, up to 1 / n, of a
+    stretch of FEWEST or more with none or as many on each side, not at the end. `sums` are running sums of centred
+    series."""
     count = len(sums) - 1
     for length in range(FEWEST, count - FEWEST + 1):
         factor = 1 / (length * (count - length))

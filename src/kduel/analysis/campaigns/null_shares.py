@@ -1,7 +1,5 @@
 """The chance of a contrast in a series without a change, by simulation of series whose neighbours are correlated.
-
-Short series are simulated when they are met. Long ones would take seconds each, with the square of their length, so
-their quantiles are shipped in null_shares.json, which perf/null_shares.py writes by the same simulation."""
+Quantiles of long ones, which take seconds, come in null_shares.json, by perf/null_shares.py."""
 
 from functools import lru_cache
 from pathlib import Path

@@ -26,10 +26,8 @@ class LevelChange(Struct, kw_only=True):
 
 
 def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Sequence[float] = ()) -> list[LevelChange]:
-    """Places where the level of a series changed, in the order of time. The same values always give the same answer.
-
-    `errors` are the standard errors of the values, 0 for an unknown one: a contrast that they explain is no change.
-    A series without any change is called changed with a probability of at most `alpha`, neighbours correlated or not."""
+    """Places where the level of a series changed, in the order of time, always the same for the same values. `errors`
+    are standard errors (0: unknown), which may explain a contrast. False alarms: at most `alpha`."""
     series = np.asarray(values, dtype=float)
     variances = np.asarray(errors, dtype=float) ** 2 if len(errors) else np.zeros(series.size)
     cuts: dict[int, float] = {}

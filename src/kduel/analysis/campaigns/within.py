@@ -25,11 +25,8 @@ def names_of(column: Column) -> list[str]:
 def judge_within(
     before: Column, after: Column, share: float, delta: float | None
 ) -> tuple[list[MetricResult], list[Samples]]:
-    """Every metric of `after` against `before`, and the tables, under the names of the columns.
-
-    Rule, looks, primary metrics and the split of alpha are those of the run: for its baseline and a contender the
-    verdicts are those of its report. `share` of the run's alpha counts; `delta` replaces the run's unless it is None.
-    Raises InputError where the run cannot be read."""
+    """Every metric of `after` against `before`, and the tables, under the columns' names, by the run's own rule,
+    looks and split of alpha, of which `share` counts; `delta` replaces the run's unless None. Raises InputError."""
     run = RunDir.open(before.run)
     rule = imported_rule(run.path) if run.imported else rule_of(run.lock())
     rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)

@@ -29,11 +29,8 @@ OURS = re.compile(r"Killed process \d+,? \(kmem\)", re.ASCII)
 
 
 def read_boot_message(kernel_log: str) -> dict[str, int]:
-    """KiB by name, of the first `Memory: ... available` in a kernel's log; {} where there is none.
-
-    Names: available, physical, code, data (rwdata and rodata together), rwdata, rodata, init, bss, reserved, ...;
-    those that this kernel reports. A part that is damaged, or there twice, is not reported.
-    """
+    """KiB by name, of the first `Memory: ... available` in a kernel's log, as far as reported whole and once
+    (available, physical, code, data, rwdata, rodata, init, bss, reserved, ...); {} where there is none."""
     match = AVAILABLE.search(kernel_log)
     if match is None:
         return {}

@@ -1,8 +1,5 @@
-"""The scheduler's own counters around a step: /proc/schedstat before and after it, by the name of each counter.
-
-The columns of /proc/schedstat differ between versions, so a counter is never a position: a version that is not described
-here is refused by name. Source: the kernel's Documentation/scheduler/sched-stats.rst.
-"""
+"""The scheduler's own counters around a step: /proc/schedstat before and after it, by name, as columns differ between
+versions (Documentation/scheduler/sched-stats.rst); an unknown version is refused."""
 
 import functools
 import re

@@ -10,11 +10,8 @@ from kduel.benchmarks.support.reading import check_positive, find_whole
 
 
 class Service(Struct, frozen=True, kw_only=True):
-    """It lives from the first step that uses it to the last one; steps whose services are equal share one.
-
-    Its directory, $KDUEL_SERVICE, is kept while it lives; those of its processes that have their ID in a file *.pid there must be
-    alive before and after each of these steps, and are ended with it.
-    """
+    """It lives from the first step that uses it to the last one; steps whose services are equal share one. Processes
+    with a file *.pid in its directory, $KDUEL_SERVICE, must be alive around each step, and end with it."""
 
     name: str
     """As LABEL; services that differ have different names."""

@@ -106,11 +106,9 @@ def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
 
 
 def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
-    """The shared object NAME for this host's QEMU: the plug-in `counter`, `sharing` or `turns`, for a version of QEMU's plug-in interface (1 or
-    3), or `guard`, which is preloaded and does not depend on the interface.
-
-    Raises InputError for a name that there is not, HostError where it has to be compiled and cannot.
-    """
+    """The shared object NAME for this host's QEMU: the plug-in `counter`, `sharing` or `turns`, for a version of the
+    plug-in interface (1 or 3), or `guard`, which is preloaded. Raises InputError, HostError where it cannot be
+    compiled."""
     return _make_program(plugin_recipe(name, api=api, host=platform.machine()), cache)
 
 

@@ -126,10 +126,9 @@ class Case:
 
     @cached_property
     def residuals(self) -> tuple[Floats, Ints]:
-        """All values as shares of their arm's mean above or below it, with their places in time; in turns, where what changes
-        with time is common to a block, the differences of the arms with their blocks.
-
-        Where a mean is not positive they are in the metric's unit. Known times count, else trial numbers."""
+        """All values as shares of their arm's mean (in the unit where that is not positive), with their places in
+        time, else trial numbers; in turns the differences of the arms, as what changes with time is common to a
+        block."""
         if self.rule.in_turns:
             level = 1.0 if self.logarithmic or not self.positive else float(self.baseline.values.mean())
             return (self.gaps - self.gaps.sum() / max(1, self.gaps.size)) / level, self.counterpart[2]

@@ -133,10 +133,8 @@ def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> De
 
 
 def differences(environments: Mapping[str, Sequence[Environment]], declared: DeclaredDifferences) -> list[Difference]:
-    """Every leaf of the environments that differs between the contenders, the weightier groups first.
-
-    `environments` has each contender's trials. Where trials of one contender differ among themselves, its value shows
-    that: `tsc (7 of 10), hpet (3 of 10)`. A contender without any environment is left out: nothing is known of it."""
+    """Every leaf of the environments that differs between the contenders, the weightier groups first. Trials of one
+    that differ among themselves show so: `tsc (7 of 10), hpet (3 of 10)`; a contender without trials is left out."""
     known = {name: list(trials) for name, trials in environments.items() if any(trials)}
     if len(known) < 2:
         return []

@@ -20,10 +20,8 @@ TAIL = 3.0
 
 
 def outlier(values: Floats) -> tuple[int, float]:
-    """The value farthest from the rest, and the chance that a clean sample has one so far.
-
-    The larger of two chances: that of a normal sample (Grubbs, by Bonferroni), and that of heavy tails, in which the
-    farthest of all lies r times as far out as the second with a chance of r ** -TAIL, whatever their number."""
+    """The value farthest from the rest, and the chance of one so far in a clean sample: the larger of Grubbs'
+    (normal, by Bonferroni) and that of heavy tails, whose farthest lies r times beyond the second with r ** -TAIL."""
     count = values.size
     spread = values.std(ddof=1) if count > 2 else 0.0
     if spread == 0:  # also where squares of tiny differences underflow

@@ -51,11 +51,9 @@ def plain_means(differences: Floats, pairs: Sequence[int]) -> Estimates:
 
 
 def adjusted_means(differences: Floats, covariates: Sequence[Floats], pairs: Sequence[int]) -> Estimates:
-    """The intercept of a linear regression: the difference where every covariate is 0, that is, where the arms share
-    place and conditions. Each covariate costs a degree of freedom.
-
-    A covariate is left out at the looks where one of its values is missing (NaN), or where it does not vary, or is a
-    combination of those before it. Gaussian elimination of the centred cross-products."""
+    """The intercept of a linear regression, the difference where every covariate is 0, by Gaussian elimination of the
+    centred cross-products. Each covariate costs a degree of freedom; one that is NaN, constant or a combination is
+    left out."""
     last = np.asarray(pairs, dtype=int) - 1
     count = last + 1.0
     centre = differences.mean(axis=-1, keepdims=True)

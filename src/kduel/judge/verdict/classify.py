@@ -1,7 +1,5 @@
 """Classification of an interval: the one place that decides between higher, lower, within delta and undecided.
-
-Runs, imported values, exact counts, simulations and the lint's leave-one-out all call `classify`. Numbers are on a
-comparison's own scale (logarithms for a ratio); arrays may have any shape."""
+Numbers are on a comparison's own scale (logarithms for a ratio); arrays may have any shape."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

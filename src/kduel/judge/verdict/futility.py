@@ -103,11 +103,8 @@ def chance_to_decide(
     alpha: float,
     only: int | None = None,
 ) -> Floats:
-    """The predictive probability that the last interval excludes 0 or lies within +-border, by look; that it shows the side
-    `only`, where an earlier look has decided.
-
-    The mean that the run will end with is predicted from the present one with a flat prior (Spiegelhalter, Freedman
-    and Blackburn, 1986), the spread taken to be as measured."""
+    """The predictive probability that the last interval excludes 0 or lies within +-border, by look, or shows the
+    side `only`; from the present mean with a flat prior (Spiegelhalter, Freedman and Blackburn, 1986) and spread."""
     count, last = np.asarray(pairs, dtype=float), np.asarray(last_pairs, dtype=float)
     looks = rule.looks()
     level = student_levels(alpha, looks, looks, rule.max_blocks)[-1:]

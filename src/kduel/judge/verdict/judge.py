@@ -45,11 +45,8 @@ def assess_certain(c: Comparison) -> Assessment | None:
 
 
 def split(samples: Sequence[Samples], rule: Rule) -> float:
-    """The alpha of one primary comparison: every primary metric of every contender has the same share.
-
-    Contenders count too: what the run may claim wrongly is any of its headlines. Sharing alpha (Bonferroni) among
-    contenders measured against one baseline makes intervals wider than Dunnett's exact way by 1 % for two of them,
-    by 3 % for nine."""
+    """The alpha of one primary comparison, the same for every primary metric of every contender, as any headline may
+    be wrong. Bonferroni's intervals are wider than Dunnett's by 1 % for two contenders, by 3 % for nine."""
     return rule.alpha / max(1, family(samples))
 
 

@@ -170,11 +170,8 @@ def made_up(name: str, spread_pct: float) -> Noise:
 
 
 def resample_noise(c: Comparison) -> Noise:
-    """The noise of a comparison that was measured: the difference of two boots, drawn from what both arms have left
-    without their means. Paired values are then scaled to the spread that their ratios had, so that what blocks gain
-    is kept.
-
-    Raises InputError for too few values, zeros or negative ones, or no spread at all."""
+    """The noise of a comparison that was measured: the difference of two boots, drawn from both arms without their
+    means, and scaled to the spread of paired ratios. Raises InputError for too few or unusable values."""
     name = f"{c.table.key}, {c.contender}"
     before, after = c.pairs if c.table.paired else (c.before[~np.isnan(c.before)], c.after[~np.isnan(c.after)])
     count = min(before.size, after.size)

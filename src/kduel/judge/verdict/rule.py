@@ -15,11 +15,8 @@ PRESENT = EDITIONS[EDITION]
 
 
 def fewest_for(comparisons: int, steps: tuple[tuple[int, int], ...] = PRESENT.fewest_by_comparisons) -> int:
-    """Least number of complete pairs for a verdict, for one of so many comparisons that share alpha.
-
-    With n pairs of values that have two sharp modes, each comparison is a false alarm with a probability of 2 * 4**-n,
-    however small its share of alpha is. `steps`: up to so many comparisons, so many pairs; one more for four times as many.
-    """
+    """Least number of complete pairs for a verdict of one of so many comparisons that share alpha, by `steps`: with
+    two sharp modes each is a false alarm with 2 * 4**-n, whatever its share; one more for four times as many."""
     for most, pairs in steps:
         if comparisons <= most:
             return pairs

@@ -156,11 +156,8 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
 
 
 def ratio_spread(c: Comparison) -> tuple[float | None, int]:
-    """The standard deviation of the ratio within a block of a coming run, and of how many values that is known; None
-    where a value is not positive or there are fewer than FEWEST_FOR_SPREAD.
-
-    Where nothing pairs the pilot's values it is that of a ratio of independent ones: blocks may do better, as far as
-    what they share disturbs both arms."""
+    """The standard deviation of the ratio within a block of a coming run, at most that of independent ratios where
+    nothing pairs the pilot's values, and their number; None below FEWEST_FOR_SPREAD or if not positive."""
     arms = list(c.pairs) if c.table.paired else [values[~np.isnan(values)] for values in (c.before, c.after)]
     pairs = min(arm.size for arm in arms)
     if pairs < FEWEST_FOR_SPREAD or any((arm <= 0).any() for arm in arms):

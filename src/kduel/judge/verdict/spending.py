@@ -29,10 +29,8 @@ REACH = 8.0
 
 
 def normal_levels(alpha: float, looks: Sequence[int], pairs: Sequence[float], max_blocks: int) -> Floats:
-    """Per look, the two-sided level of a plain z test that together keep `alpha` over all looks.
-
-    `looks` are numbers of blocks, `pairs` how many of them were complete by then (not falling). A look that brings
-    no new pair has the level of the one before: the data are the same, and what it might spend is left to the next."""
+    """Per look, the two-sided level of a plain z test that together keep `alpha`. `looks` are numbers of blocks,
+    `pairs` the complete ones (not falling); a look without a new pair has the level of the one before."""
     seen: dict[float, float] = {}
     for blocks, count in zip(looks, pairs, strict=True):
         # The part of alpha that may be used up by then.

@@ -136,10 +136,9 @@ def widen_for_loudest(found: Fit, noise: Spread, tilt: Floats, error: Floats) ->
 
 
 def on_the_class(found: Fit) -> Estimates:
-    """The mean effect of the class that the machines are a sample of: Student's t over the machines' effects.
-
-    That is the interval of Hartung and Knapp with equal weights. Weights by precision make it up to a third narrower
-    where machines have unequal numbers of blocks, and let alpha grow to 8.5 %; this one keeps it (docs/statistics.md)."""
+    """The mean effect of the class that the machines are a sample of: Student's t over their effects (Hartung and
+    Knapp with equal weights). Weights by precision let alpha grow to 8.5 %; this one keeps it
+    (docs/statistics.md)."""
     machines = found.counts.size
     mean = found.effects.mean(axis=-1)
     if machines < FEWEST_OF_CLASS:

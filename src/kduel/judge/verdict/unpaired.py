@@ -64,11 +64,8 @@ class Match(NamedTuple):
 
 
 def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
-    """Every metric of every contender against the baseline, in the order of `samples`. `n` is that of the smaller arm.
-
-    All of alpha goes to this one look; it is split evenly over the primary comparisons that can be made, and
-    the exploratory ones go by Benjamini and Hochberg. Of `rule` delta, alpha, `fewest_pairs` and `equivalent_from`
-    count. Raises InputError naming the metric where a table is not usable."""
+    """Every metric of every contender against the baseline; `n` is that of the smaller arm. All alpha goes to this
+    one look, split over the primary comparisons; others go by Benjamini and Hochberg. Raises InputError."""
     check(samples)
     matches = [match(table, contender) for table in samples for contender in table.contenders[1:]]
     primary = sum(m.table.primary and m.estimate is not None for m in matches)

@@ -1,8 +1,5 @@
-"""Debian's archive, queried by apt with a private state: the system's own sources and package state stay untouched.
-
-What the suites offer of the kernel team's packages is kept as one small index in the cache, so that a repeated
-query needs no apt. Signatures and hashes are checked by apt.
-"""
+"""Debian's archive, queried by apt with a private state, which checks signatures and hashes. What it offers of the
+kernel team's packages is kept as one index in the cache, so that a repeated query needs no apt."""
 
 import fnmatch
 import itertools

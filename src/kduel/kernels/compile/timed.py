@@ -1,8 +1,5 @@
-"""Runs a command and writes down what it took: python3 -I timed.py OUT COMMAND...
-
-Stands alone, so that it starts at once and measures on any host. OUT becomes JSON: seconds real, user and sys (of the
-command and all its children that were waited for), the largest resident set in KiB, and the exit status.
-"""
+"""Runs a command and writes down what it took: python3 -I timed.py OUT COMMAND... It stands alone to begin at once;
+OUT becomes JSON: seconds real, user and sys with children, largest resident set in KiB, exit status."""
 
 import json
 import os

@@ -148,11 +148,8 @@ while [ -e {place} ]; do i=$((i + 1)); [ $i -lt {TO_GO} ] || exit 1; sleep 1; do
 
 
 def await_service(settings: NodeSettings) -> None:
-    """Wait until Slurm has the node in service: after a reboot or a panic it comes back. Raises TrialRefused, HostError.
-
-    The job before must have ended, too: for a node that has to reboot, and still completes a job, Slurm finds the
-    constraints of the next one bad, and looks at it again after a minute.
-    """
+    """Wait until Slurm has the node in service again, and the job before has ended, or Slurm would find the next
+    one's constraints bad for a minute. Raises TrialRefused, HostError."""
     end = time.monotonic() + settings.boot_deadline
     while away := [one for one in nodes() if one.name == settings.node and (one.away or one.completing)]:
         if time.monotonic() > end:

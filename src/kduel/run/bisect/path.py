@@ -1,8 +1,5 @@
-"""The cost of every commit that an exact search counted, in the order of the history, with each change between them.
-
-A search for one commit says nothing of a second change. Where the ends differ by another amount than the commit that
-was found, other commits between them changed the cost, too: they are told with the commits between which they lie.
-"""
+"""The cost of every commit that an exact search counted, in the order of the history, with each change between them:
+where the ends differ by more than the commit that was found, other commits changed it, too."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -36,11 +36,8 @@ class FleetRequest(Struct, frozen=True, kw_only=True):
 
 
 def gather(study: Study, wanted: FleetRequest, path: Path, *, origin: str, progress: Progress) -> Lock:
-    """The lock of a new run in `path`, which is not made yet; its seed is still to be chosen.
-
-    The first member goes first: its kernels are those that all others must have. Raises HostError, with its words, where
-    a member cannot describe itself, and InputError where members differ in what must be the same.
-    """
+    """The lock of a new run in `path`, but for its seed. The first member goes first: all others must have its
+    kernels. Raises HostError where a member cannot describe itself, InputError where members differ that must not."""
     members = wanted.fleet.members
     draft = draft_lock(study, wanted, origin)
     with as_disk_error(path, CHOOSE):

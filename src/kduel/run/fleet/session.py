@@ -82,12 +82,8 @@ def run_fleet(
     watch: Watcher,
     give_up: GiveUp = lambda *_: False,
 ) -> RunDir:
-    """Carry the study out in `path` on the machines of a fleet, or go on there. `seed` gives the seed of a new run: it is
-    called when it is known whether the machines are exact.
-
-    Raises what the adapter raises, NotMeasuredError where a contender cannot be measured anywhere, InputError where
-    `path` holds another run, and HostError where no machine can go on.
-    """
+    """Carry the study out in `path` on a fleet, or go on there; `seed` is asked for when it is known whether machines
+    are exact. Raises what the adapter raises, NotMeasuredError, InputError for another run, HostError."""
     check_no_turns(study)
     chosen = fleet_kind(kind)
     settings: FleetSettings = chosen.read_settings(table)
