@@ -21,7 +21,7 @@ MEAN = "geometric mean"
 
 
 def rankings(samples: Sequence[Samples], rule: Rule, by_harness: Collection[str] = ()) -> list[AspectRanking]:
-    """A ranking for each aspect with two primary metrics or three contenders; a benchmark sets `by_harness`."""
+    """A ranking for each aspect with two primary metrics or three contenders, but for those in `by_harness`."""
     groups: dict[Aspect, list[Samples]] = {}
     for table in samples:
         if table.primary and table.metric.aspect and table.metric.better != "none" and table.evidence.varies:
