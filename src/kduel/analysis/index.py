@@ -1,5 +1,4 @@
-"""An index of many runs in SQLite, derived from their directories. The tables and views are a documented contract
-(docs/many-runs.md) for dashboards and queries."""
+"""An index of many runs in SQLite, derived from them; tables and views are documented (docs/many-runs.md)."""
 
 import hashlib
 import os

@@ -29,8 +29,7 @@ Parse = Callable[..., dict[str, float]]
 
 
 def check_values(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, float]:
-    """The values, where all metrics that are not optional have one within the metric's own range (`least` and `most`
-    but for rounding) that is `within_reason`. Raises ParseError."""
+    """The values, where each metric has one within its range and reason, or is optional. Raises ParseError."""
     stated = {metric.name: metric for metric in metrics}
     needed = {name for name, metric in stated.items() if not metric.optional}
     if not needed <= values.keys() <= stated.keys():

@@ -33,8 +33,7 @@ class MariadbParameters(Parameters, frozen=True):
 
 
 class Mariadb(Benchmark[MariadbParameters]):
-    """One table of InnoDB on the scratch disk, which fsyncs each commit; a transaction is sysbench's: 14 statements, or 18 that
-    write too."""
+    """One table of InnoDB on the scratch disk; a transaction is sysbench's: 14 statements, or 18 that write too."""
 
     name = "mariadb"
     summary = "Transactions a second and latency of MariaDB, over a local socket or from a peer (sysbench oltp): threads, sockets, futexes, fsync"

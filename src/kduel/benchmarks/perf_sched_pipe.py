@@ -18,8 +18,7 @@ class PerfSchedPipeParameters(Parameters, frozen=True):
 
 
 class PerfSchedPipe(Benchmark[PerfSchedPipeParameters]):
-    """The cost of a wake-up and a switch: pinned to one CPU the switch alone; free, also where the scheduler places
-    the tasks and how deep an idle CPU sleeps."""
+    """The cost of a wake-up and a switch: pinned the switch alone; free, also placement and a CPU's deep sleep."""
 
     name = "perf-sched-pipe"
     summary = "Cost of one wake-up and switch between two tasks over a pipe (perf bench sched pipe)"

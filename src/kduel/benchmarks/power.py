@@ -136,8 +136,7 @@ snapshot end >>"$KDUEL_STEP/energy"
 
 
 def read_snapshots(text: str) -> list[Snapshot]:
-    """The three snapshots, with the same zones: the energy of one that is missing would not be counted. Raises
-    ParseError where one is missing, or cannot be read."""
+    """The three snapshots, with the same zones. Raises ParseError where one is missing or unreadable."""
     found: dict[str, Snapshot] = {}
     zones: dict[str, tuple[str, int, int]] = {}
     for line in split_lines(text, "the energy counters"):

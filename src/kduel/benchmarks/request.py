@@ -154,8 +154,7 @@ class Visit(Struct, frozen=True):
 
 
 class Request(Benchmark[RequestParameters]):
-    """Client and server on one CPU, over loopback: from the client's first instruction for a request until it has the answer,
-    everything that the machine does."""
+    """Client and server on one CPU, over loopback: all that the machine does from a request until its answer."""
 
     name = "request"
     summary = (

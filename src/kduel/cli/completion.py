@@ -46,8 +46,7 @@ PLACES = {
 
 
 class WholeWords(ShellComplete):
-    """Completion of `--option=value` as the whole word that shells want; Click completes the value alone. Nothing
-    where the line is wrong, or a plug-in or the cache damaged."""
+    """Completion of `--option=value` as a whole word, as shells want it; nothing where the line is wrong."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         try:

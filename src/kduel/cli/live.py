@@ -1,5 +1,4 @@
-"""The display of a run that continues: `LiveRun` turns what the runner reports into lines for a terminal of any size;
-kduel.cli.terminal draws them in place."""
+"""The display of a run that continues: `LiveRun` makes lines for a terminal of any size (kduel.cli.terminal)."""
 
 from __future__ import annotations
 

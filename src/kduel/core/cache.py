@@ -91,8 +91,7 @@ class Cache:
             return True
 
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The entry's directory; where it is missing or damaged, `build(DIR)` fills a new one, which then appears
-        whole, or its error goes through. Raises HostError."""
+        """The entry's directory; `build(DIR)` fills a missing one or a damaged one, whole. Raises HostError."""
         if self.has(kind, key):
             return self.path(kind, key)
         path = self.path(kind, key)

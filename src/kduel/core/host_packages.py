@@ -37,8 +37,7 @@ def package_table() -> dict[str, dict[str, str]]:
 
 
 def install_command(program: str, debian: str = "") -> str:
-    """Command that installs a program on this host, without a full stop; `debian` is Debian's package of a program
-    that the table lacks, and named where the host's is not known."""
+    """Command that installs a program here, by `debian`'s package where the table or the host has no other."""
     packages = package_table().get(program, {"debian": debian or program})
     family = host_family()
     if family in packages:

@@ -48,8 +48,7 @@ def supervised_process(
     stdin: Path = NOTHING,
     patience: float = 0.0,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command that reads the file `stdin`; its session is killed at the end of the block. Where we end
-    before, it gets SIGTERM and has `patience` seconds. Raises OSError."""
+    """Start a command that reads the file `stdin`; its session ends with the block or us. Raises OSError."""
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     ours, theirs = socket.socketpair()

@@ -23,8 +23,7 @@ DATE = re.compile(
 
 
 def validation_message(error: msgspec.ValidationError, kind: type[msgspec.Struct] | None = None) -> str:
-    """msgspec's message in the words of TOML, its `$.a[0].b` written as `a[#1].b`. `kind` is the struct to convert
-    to, if the message is to tell its keys and their values."""
+    """msgspec's message in the words of TOML (`$.a[0].b` is `a[#1].b`), with `kind`'s keys and values, if given."""
     message, _, where = str(error).partition(" - at `")
     keys = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
     path = re.sub(r"\[(\d+)\]", lambda found: f"[#{int(found[1]) + 1}]", keys)

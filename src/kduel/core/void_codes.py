@@ -1,5 +1,4 @@
-"""Every code of KDuel that a void trial can have: what happened, and what to do (docs/findings.md is made of it). A
-plug-in's machine may have others."""
+"""Every code of KDuel that a void trial can have, with what to do, as in docs/findings.md; plug-ins may add some."""
 
 from collections import Counter
 from collections.abc import Iterable

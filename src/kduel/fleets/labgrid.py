@@ -1,5 +1,4 @@
-"""Boards of a lab: labgrid's places with given tags, acquired, used and released, several at once, by workers here
-(kduel.machines.labgrid); the study's machine is `board`."""
+"""Boards of a lab: labgrid's tagged places, driven by workers here (kduel.machines.labgrid); machine `board`."""
 
 import re
 from collections.abc import Sequence

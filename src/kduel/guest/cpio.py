@@ -52,8 +52,7 @@ class Cpio:
 
 
 def unpack(archive: bytes, into: Path) -> None:
-    """Unpack the archives of Cpio, one after the other, as files below `into` that everybody may read, for a server
-    of files that is not root's; devices are left out."""
+    """Unpack the archives of Cpio as files below `into` that everybody may read, but no devices."""
     at = 0
     while at < len(archive):
         mode, size, length = (int(archive[at + 6 + 8 * field :][:8], 16) for field in (1, 6, 11))

@@ -155,8 +155,7 @@ def excerpt(console: Sequence[str], start: int) -> str:
 
 
 def findings(console: Sequence[str], searched: Collection[str] = ()) -> dict[str, str]:
-    """Signs of trouble in the console of a trial with results: name to the first line of each, without the signs in
-    `searched`, another log of the same boot."""
+    """Signs of trouble in a valid trial's console: name to first line, without those in `searched`, another log."""
     console = searched_lines(console)
     found: dict[str, str] = {}
     new = [line for line in console if line not in searched]

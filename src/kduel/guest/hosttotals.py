@@ -105,8 +105,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def cpu_times(text: str) -> tuple[float | None, float | None]:
-    """Busy and stolen seconds over all CPUs from the first line of /proc/stat; user time has that of guests. USER_HZ
-    is 100 on every architecture that KDuel knows."""
+    """Busy and stolen seconds over all CPUs from /proc/stat, whose USER_HZ is 100 on all architectures known here."""
     words = text.partition("\n")[0].split()
     if len(words) < 9 or words[0] != "cpu" or not all(re.fullmatch("[0-9]{1,18}", word) for word in words[1:9]):
         return None, None

@@ -121,8 +121,7 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 def run(machine: VirtualMachine, console: Path, how: Launch) -> Run:
-    """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is
-    gone. Raises HostError without QEMU or a file."""
+    """Boot `machine`, keep its console in `console` and its output in RAW next to it. Raises HostError."""
     pin, side, seat, extra = how.pin, how.side, how.seat, how.extra
     started = time.monotonic()
     with contextlib.ExitStack() as held:

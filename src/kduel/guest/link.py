@@ -1,5 +1,4 @@
-"""Two virtual machines on a private link, a socket pair, that begin and end together: the trial's machine, and a
-peer, which is the same for all contenders."""
+"""Two virtual machines on a private link: the trial's, and a peer that is the same for all contenders."""
 
 import os
 import shlex

@@ -1,5 +1,4 @@
-"""Sources of kernels, one module each, here or behind an entry point of the group `kduel.kernels`, that offers
-`PLUGIN`; the common result is a `Kernel`."""
+"""Sources of kernels, one module each, here or behind an entry point `kduel.kernels`; `PLUGIN`: a `KernelSource`."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""For whoever decides: tables with deltas as footprint studies print them, then a summary in plain sentences, each of
-which rests on a verdict, or says what was not decided."""
+"""Tables with deltas as footprint studies print them, then a summary in sentences that rest on verdicts."""
 
 import textwrap
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,4 @@
-"""The decision about a run as it goes, by records and values of its trials alone: which blocks count, what they
-decide, and what is still worth a boot."""
+"""The decision about a run as it goes, by records and values alone: blocks that count, verdicts, boots to come."""
 
 from __future__ import annotations
 

@@ -84,8 +84,7 @@ class Records:
         return [contender.name for contender in self.lock.contenders if contender.name in out]
 
     def excluded_contenders(self) -> set[str]:
-        """The contenders, other than the baseline, that cannot be measured, without which the run goes on: their
-        first trials are all void, whatever the values."""
+        """The contenders, other than the baseline, that cannot be measured: their first trials are all void."""
         baseline, *others = (contender.name for contender in self.lock.contenders)
         out = {*self.unmeasurable} - {baseline}
         return out if len(out) < len(others) else set()

@@ -1,5 +1,4 @@
-"""Boots that are made again for a fault that is not their contender's: which, how often, and in what order, by the
-host's figures and the emulator's known faults alone."""
+"""Boots made again for a fault that is not their contender's, by the host's figures and the emulator's faults."""
 
 import threading
 import time

@@ -102,8 +102,7 @@ def key_of(chosen: CatalogueEntry) -> str:
 
 
 def build_schedulers(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> list[tuple[Bundle, Path]]:
-    """The schedulers, built one after the other where the cache lacks them, in 2 to 7 minutes each. Raises InputError
-    for an unknown one, HostError where the build fails."""
+    """The schedulers, built where the cache lacks them, in 2 to 7 minutes each. Raises InputError, HostError."""
     wanted = [find_entry(name) for name in names]
     lacking = [chosen for chosen in wanted if not cache.has(KIND, key_of(chosen))]
     if lacking:

@@ -1,5 +1,4 @@
-"""The documents in a run's directory, typed, each with its version: one of another version is refused. plan.jsonl
-follows from the lock (kduel.store.integrity)."""
+"""The documents in a run's directory, typed and versioned; plan.jsonl follows from the lock (store.integrity)."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Check that a run is as it was left: its plan follows from its seed, its trials from the plan, and no file was changed.
-Nothing here repairs anything."""
+"""Check that a run is as it was left: plan and trials follow from the seed, no file was changed. No repairs."""
 
 import hashlib
 import math

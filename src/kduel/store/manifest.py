@@ -34,8 +34,7 @@ def write_manifest(trial: Path, documents: Sequence[bytes] = RUN_FILES) -> None:
 
 
 def run_checksum(trials: Path, names: Collection[str]) -> str | None:
-    """The SHA-256 of these trials' manifests in the order of their names, which identifies a run (cat
-    trials/*/manifest.sha256 | sha256sum); None where a trial has none."""
+    """The SHA-256 of these trials' manifests in order (cat trials/*/manifest.sha256 | sha256sum); or None."""
     stamp = hashlib.sha256()
     try:
         for name in sorted(names):

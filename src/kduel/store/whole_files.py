@@ -23,8 +23,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 @contextmanager
 def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error with a remedy that names the file `where`, one elsewhere that it is
-    about, or a program; a path below a file is an InputError."""
+    """Turn an OSError while writing into an error with a remedy, about `where`, another file or a program."""
     try:
         yield
     except OSError as error:
@@ -86,8 +85,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def whole_directory(path: Path) -> Iterator[Path]:
-    """A directory beside `path` that gets its name when it is whole and synced, or disappears. Raises HostError, and
-    InputError where another command was faster."""
+    """A directory beside `path` that gets its name when whole and synced. Raises HostError, InputError if taken."""
     with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=before_its_name(path), dir=path.parent))
@@ -106,8 +104,7 @@ def whole_directory(path: Path) -> Iterator[Path]:
 
 
 def sync_tree(directory: Path) -> None:
-    """fsync every file and directory below, several at a time: a file system commits together what waits together,
-    four times as fast. Raises the first OSError."""
+    """fsync every file and directory below, several at a time: four times as fast. Raises the first OSError."""
     from concurrent.futures import ThreadPoolExecutor
 
     paths = [os.path.join(root, name) for root, _, files in os.walk(directory) for name in [*files, "."]]  # noqa: PTH118

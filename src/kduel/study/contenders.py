@@ -20,8 +20,7 @@ from kduel.core.validation import validation_message
 
 
 def contender_tables(kernels: list[str], numbered: bool) -> str:
-    """The [[contender]] tables of a suite's kernels as TOML, for the run's study.toml; `numbered`: each has a name of
-    its own, for one kernel against itself."""
+    """The [[contender]] tables of a suite's kernels as TOML; `numbered`: named, for one against itself."""
     tables = ["\n# From the command line:\n"]
     for number, spec in enumerate(kernels, 1):
         found = with_settings(spec)

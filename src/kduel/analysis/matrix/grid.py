@@ -22,8 +22,7 @@ class GridPoint(Struct, frozen=True):
 
 
 def places(steps: Sequence[StepResult]) -> list[GridPoint]:
-    """The steps that form families (of one benchmark, equal in all parameters but one whole number above 0; the
-    largest such family counts), in the order of families and counts."""
+    """The steps that form families: one benchmark, equal in all but one whole number above 0; in families' order."""
     groups: dict[tuple[str, str, str], dict[str, int]] = {}
     for step in steps:
         for name, count in step.parameters.items():

@@ -84,8 +84,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 def console_lines(log: str) -> list[ConsoleLine]:
-    """The lines of console.log that carry the host's time, but for one that began before the log was cut, and of two
-    lines that ran together the second, whose time is not known."""
+    """The lines of console.log with the host's time, without cut ones and the second of two run together."""
     found = []
     for text in log.split("\n"):
         if (match := LINE.match(text)) and not STAMP.search(match["text"]):
@@ -126,8 +125,7 @@ def _late_seconds(lines: Sequence[ConsoleLine], version: float | None) -> float:
 
 
 def initcalls(kernel_log: Iterable[str]) -> dict[str, float]:
-    """Microseconds by function, or `module:function`, of a kernel booted with initcall_debug; of functions of the
-    same name (static ones of several drivers) the sum."""
+    """Microseconds by function, or `module:function`, of a kernel with initcall_debug; namesakes are added up."""
     found: dict[str, float] = {}
     for line in kernel_log:
         if "initcall" in line and (match := INITCALL.search(line)):

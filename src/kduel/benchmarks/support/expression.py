@@ -1,5 +1,4 @@
-"""Regular expressions of a study, which may have come from elsewhere with a run: searched by RE2 within bounds, as
-Python's own engine may take exponential time."""
+"""Regular expressions of a study, searched by RE2 within bounds: Python's own engine may take exponential time."""
 
 import time
 from collections.abc import Iterator

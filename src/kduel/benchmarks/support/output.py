@@ -64,8 +64,7 @@ class Raw(Struct, frozen=True):
 
     @classmethod
     def read(cls, directory: Path, limit: int = 16 << 20, trial_files: Sequence[str] = ()) -> Raw:
-        """Read a step's directory, and the files of these names of its trial, each cut above `limit` bytes. Raises
-        ParseError without exit.json, HostError."""
+        """Read a step's directory and these files of its trial, up to `limit` bytes. Raises ParseError, HostError."""
 
         own = {"stdout", "stderr", "exit.json"}
         try:

@@ -1,5 +1,4 @@
-"""A worker that is a child process: blocks go in by its standard input, which ends with this process, whereupon it
-stops; events come out by its standard output."""
+"""A worker that is a child process: blocks by its standard input, which ends with us; events by its output."""
 
 import contextlib
 import re

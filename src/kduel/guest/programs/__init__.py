@@ -100,8 +100,7 @@ def ready_made() -> list[ProgramRecipe]:
 
 
 def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
-    """The static program NAME for an architecture (as `uname -m` says it), in the cache. Raises InputError for an
-    unknown one, HostError where it cannot be compiled."""
+    """The static program NAME for an architecture (`uname -m`), cached. Raises InputError, HostError."""
     return _make_program(recipe(name, architecture), cache)
 
 

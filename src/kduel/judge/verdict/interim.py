@@ -15,8 +15,7 @@ def primary_results(samples: Sequence[Samples], rule: Rule) -> list[MetricResult
 
 
 def is_finished(samples: Sequence[Samples], rule: Rule, *, without: Collection[str] = ()) -> bool:
-    """True if the run may stop: every primary metric is decided, or the blocks are all there. Contenders in
-    `without`, which cannot be measured, are not waited for."""
+    """True if the run may stop: every primary metric is decided, or all blocks are there, but for `without`."""
     from kduel.judge.verdict.comparison import finished_blocks
 
     if finished_blocks(samples) >= rule.max_blocks:

@@ -1,5 +1,4 @@
-"""Statistics reported next to a verdict, which never decide it. Written here on scipy.special because importing
-scipy.stats takes two seconds; the tests compare with scipy.stats."""
+"""Statistics beside a verdict, which never decide it; on scipy.special, as scipy.stats takes seconds to import."""
 
 from functools import lru_cache
 

@@ -144,8 +144,7 @@ class Archive:
         return sorted(self.cache.entry("deb", key, build).glob("*.deb"))
 
     def download(self, packages: Sequence[Package], into: Path) -> list[Path]:
-        """Get the .debs, all at once, each checked against its SHA-256. Raises GoneError for a file that is no longer
-        served, HostError."""
+        """Get the .debs, checked by SHA-256. Raises GoneError for a file that is no longer served, HostError."""
         files = [into / f"{p.name}_{p.architecture}.deb" for p in packages]
         if self.offline:
             names = ", ".join(f"{p.name} {p.version}" for p in packages)

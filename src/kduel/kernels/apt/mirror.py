@@ -36,8 +36,7 @@ def debian_mirror() -> str:
 
 
 def security_mirror() -> str:
-    """The address of Debian's security archive: $KDUEL_DEBIAN_SECURITY_MIRROR, else as for `debian_mirror`; that of
-    KDUEL_DEBIAN_MIRROR is next to it, as `...-security`."""
+    """Debian's security archive: $KDUEL_DEBIAN_SECURITY_MIRROR, else beside `debian_mirror` as `...-security`."""
     given = os.environ.get("KDUEL_DEBIAN_SECURITY_MIRROR")
     if not given and os.environ.get("KDUEL_DEBIAN_MIRROR"):
         given = f"{debian_mirror()}-security"

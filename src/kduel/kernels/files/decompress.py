@@ -57,8 +57,7 @@ def decompress(path: Path) -> Iterator[BoundedStream]:
 
 @contextmanager
 def output_of(command: Sequence[str], packed: Path, stdin: IO[bytes] | None = None) -> Iterator[BoundedStream]:
-    """The output of a program that unpacks a file, perhaps its standard input, to be read to its end or not. Raises
-    HostError without it, RefusedArchive in its words."""
+    """The output of a program that unpacks a file or stream. Raises HostError (no program), RefusedArchive."""
     try:
         process = subprocess.Popen(
             command, stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE

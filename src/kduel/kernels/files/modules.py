@@ -46,8 +46,7 @@ def modules_to_load(modules_dir: Path, names: Iterable[str]) -> dict[str, list[P
 
 
 def modules_directory(given: str, release: str) -> Path:
-    """The modules of a kernel release at the place that a user named: lib/modules/RELEASE, or what it is in. Raises
-    InputError for none or another kernel's."""
+    """A release's modules in lib/modules/RELEASE or the directory around it. Raises InputError for none or others."""
     place = modules_place(given)
     below = [place / release, *(place / lib / "modules" / release for lib in ("lib", "usr/lib"))]
     found = next((path for path in (place, *below) if (path / "kernel").is_dir()), None)

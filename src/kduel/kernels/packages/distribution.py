@@ -1,5 +1,4 @@
-"""A distribution whose kernels are got by its own lists of packages, on any host: what is the same for all of
-them."""
+"""A distribution whose kernels are got by its own lists of packages, on any host: what all have in common."""
 
 import hashlib
 import os

@@ -33,8 +33,7 @@ MISSING_KEY, SOME_FAILED = 2, ["FAILURE", "gpg-exit"]
 
 
 def check_signature(what: str, signed: Path, signature: Path | None, keyrings: Sequence[Path]) -> bytes:
-    """The content of a clear-signed file, or the whole of one with a detached `signature`. Raises InputError for what
-    these keys did not sign, HostError without gpgv."""
+    """The content of a signed file, clear or with a detached `signature`. Raises InputError, HostError (no gpgv)."""
     with temporary_directory() as place:
         words = ["gpgv", "--status-fd", "2", "--homedir", str(place)]
         for number, keyring in enumerate(keyrings):

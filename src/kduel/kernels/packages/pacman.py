@@ -26,8 +26,7 @@ def unpack_pacman(packages: Sequence[Path], into: Path) -> UnpackedKernel:
 
 
 def read_identity(package: Path) -> tuple[str, str]:
-    """Name and version of a package by its .PKGINFO, among its first files. Raises InputError for none, or another
-    architecture; HostError without zstd."""
+    """Name and version of a package by its .PKGINFO. Raises InputError (none, architecture), HostError (no zstd)."""
     facts: dict[str, str] = {}
     try:
         with decompress(package) as stream:

@@ -25,8 +25,7 @@ def read_repository(
     keyrings: Sequence[Path] = (),
     architecture: str,
 ) -> list[RemotePackage]:
-    """Packages of these names and of that architecture; with `keyrings` metadata must be signed. Raises HostError
-    (unreadable), InputError (another key)."""
+    """Packages of these names and architecture; with `keyrings` signed. Raises HostError (unreadable), InputError."""
     index = download(f"{base}/repodata/repomd.xml", place / "repomd.xml", progress)
     if keyrings:
         signature = download(f"{base}/repodata/repomd.xml.asc", place / "repomd.xml.asc", progress)

@@ -79,8 +79,7 @@ def unpack_rpms(packages: Sequence[Path], into: Path) -> UnpackedKernel:
 
 
 def check_rpm(package: Path, keyrings: Sequence[Path]) -> tuple[str, str]:
-    """Check who signed a package and its architecture; its own name and version, as a list has them. Raises
-    InputError, HostError without gpgv."""
+    """Check who signed a package; its name and version as a list has them. Raises InputError, HostError."""
     with package.open("rb") as stream, temporary_directory() as place:
         try:
             signatures, header = _read_headers(stream)

@@ -63,8 +63,7 @@ class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class GuestMachine(Machine):
-    """A machine whose trials boot a guest of KDuel's own, in QEMU (`InQemu`) or on a real board, which runs one
-    script and sends an envelope of results."""
+    """A machine whose trials boot a guest of ours, in QEMU (`InQemu`) or on a board, that sends an envelope."""
 
     def __init__(
         self, settings: QemuSettings, bases: Mapping[str, Base], images: Mapping[str, Path], cache: Cache

@@ -1,5 +1,4 @@
-"""A kernel of ours on another machine: image and modules brought there for a run, each noted before in NOTED, so that
-it can be taken away whatever happens."""
+"""A kernel of ours on another machine: image and modules brought for a run, noted before in NOTED, and taken away."""
 
 import io
 import shlex
@@ -20,8 +19,7 @@ REMOVE = (
 
 
 def bring(connection: Connection, kernel: Kernel, directory: str) -> None:
-    """Install the kernel there, with an initramfs where the machine's own kernel has one. Raises InputError for
-    another kernel of that release, HostError for what is lacking."""
+    """Install the kernel, with an initramfs if the machine's own has one. Raises InputError, HostError."""
     release, place = shlex.quote(kernel.release), shlex.quote(f"{directory.rstrip('/')}/kduel-kernel")
     packed = kernel_archive(kernel)
     script = f"""

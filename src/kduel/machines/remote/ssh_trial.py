@@ -252,8 +252,7 @@ class Journey:
         return packed.getvalue()
 
     def attend(self, began: Observation) -> Observation:
-        """Wait for the script's end, seldom connected, as each connection would disturb what is measured. Raises
-        ConnectionLost after the deadline."""
+        """Wait for the script's end, with few connections, as these disturb. Raises ConnectionLost (deadline)."""
         end = self.start + self.settings.boot_deadline + self.settings.conditions.wait + self.trial.deadline
         cuts = 0
         while True:

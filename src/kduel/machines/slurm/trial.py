@@ -148,8 +148,7 @@ while [ -e {place} ]; do i=$((i + 1)); [ $i -lt {TO_GO} ] || exit 1; sleep 1; do
 
 
 def await_service(settings: NodeSettings) -> None:
-    """Wait until Slurm has the node in service again, and the job before has ended, or Slurm would find the next
-    one's constraints bad for a minute. Raises TrialRefused, HostError."""
+    """Wait until Slurm has the node in service again and no job on it. Raises TrialRefused, HostError."""
     end = time.monotonic() + settings.boot_deadline
     while away := [one for one in nodes() if one.name == settings.node and (one.away or one.completing)]:
         if time.monotonic() > end:

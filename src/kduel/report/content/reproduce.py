@@ -36,8 +36,7 @@ class Reproduction(Struct, frozen=True, kw_only=True):
     """What the commands cannot bring about."""
 
     def lines(self, width: int, spell: Callable[[str], str] = str) -> list[str]:
-        """The commands in lines of a shell, folded at `width` where a word's end allows it. `spell` changes each word
-        before it is quoted: a change afterwards may end its quotes."""
+        """The commands in a shell's lines, folded at `width` at words' ends; `spell` changes words before quoting."""
         notes = [spell(visible(one, LONGEST_WORD)) for one in self.notes]
         comments = [
             line

@@ -1,5 +1,4 @@
-"""The table of verdicts in plain characters: metric and verdict in one line, numbers in columns in the next, as a
-name may be long and a terminal narrow."""
+"""The table of verdicts in plain characters: metric and verdict in one line, its numbers in columns in the next."""
 
 from collections.abc import Callable, Iterable, Iterator
 

@@ -1,5 +1,4 @@
-"""Parts of the plots that are Vega-Lite specifications, and the plot of effects. Strings of users only ever stand in
-data, never in a field's name or an expression."""
+"""Parts of Vega-Lite plots, and the plot of effects. Strings of users stand in data only, never in an expression."""
 
 import hashlib
 import re

@@ -1,5 +1,4 @@
-"""A run's progress as a page that stays current: served on loopback alone, to GET alone, with changes as server-sent
-events (HTML Standard, 9.2). It changes nothing."""
+"""A run's progress as a page that stays current, on loopback alone, by server-sent events (HTML Standard, 9.2)."""
 
 import threading
 import time

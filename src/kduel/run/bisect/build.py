@@ -180,8 +180,7 @@ def read_config_option(given: str) -> tuple[Path | None, str]:
 
 
 def remove_unfinished(build: Path) -> None:
-    """Remove the objects of a build that was killed: one may be cut short, and make would take it for new. Headers
-    and settings stay, as the build renames them into place."""
+    """Remove the objects of a build that was killed, which make would take for new; all else is whole."""
     marker = build / UNFINISHED
     if not marker.exists():
         return

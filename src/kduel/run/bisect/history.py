@@ -18,8 +18,7 @@ MOST_WITH_MERGES = 4096
 
 
 class History:
-    """The commits after GOOD up to BAD, the oldest first; one, the culprit, brought the change. Raises InputError
-    where a parent does not stand before its child."""
+    """The commits after GOOD up to BAD, the oldest first. Raises InputError where a parent does not stand before."""
 
     def __init__(self, good: str, bad: str, parents: Mapping[str, Sequence[str]]) -> None:
         self.good, self.bad = good, bad

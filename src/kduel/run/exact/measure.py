@@ -165,8 +165,7 @@ def find_entry(machine: IcountMachine, arm: Arm) -> int:
 
 
 def ensure_symbols(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
-    """See that there are names, where the guest's kernel has none from those of its build. Raises NotMeasuredError
-    (random addresses), InputError (no build)."""
+    """See that functions have names, if need be the build's. Raises NotMeasuredError, InputError (no build)."""
     try:
         Symbols.read(kallsyms)
     except InputError as error:

@@ -134,8 +134,7 @@ def region_number(ready: Ready, index: int) -> int:
 
 
 def name_lines(machine: IcountMachine, arm: Arm, script: Script, number: int, *, cache: Cache) -> SharedBy:
-    """The lines of a region in one kernel, named once. Raises NotMeasuredError where the trial is void or the
-    kernel's types are unknown, HostError where QEMU was ended."""
+    """The lines of a region in one kernel, named once. Raises NotMeasuredError (void, no types), HostError (QEMU)."""
     if machine.icount.layouts:
         raise InputError("lines cannot be named with layouts, in which addresses are random", "Omit --layouts.")
 

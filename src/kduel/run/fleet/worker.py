@@ -108,8 +108,7 @@ class BlockWorker:
             raise
 
     def work(self, block: int) -> None:
-        """Run what is missing of a block, and report it all; whether the run goes on is decided where all members'
-        trials are known. Raises InputError for a block of another member."""
+        """Run what is missing of a block and report it all. Raises InputError for another member's block."""
         planned = [trial for trial in self.records.plan if trial.block == block]
         if not planned or planned[0].host != self.member.name:
             raise InputError(f"block {block} is not one of {self.member.name}", "A worker runs its own blocks only.")

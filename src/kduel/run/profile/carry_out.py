@@ -133,8 +133,7 @@ def find_metric(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
 def carry_out(
     what: ProfileRequest, *, cache: Cache, progress: Progress, shown: ShowTrials, offline: bool = False
 ) -> TimedProfile:
-    """Make what trials are missing, and read the profile out of them. Raises InputError where kernels or machine
-    changed, NotMeasuredError where a contender cannot be profiled."""
+    """Make missing trials, and read the profile out of them. Raises InputError (another kernel), NotMeasuredError."""
     study = study_of(what.lock, what.run.study_text())
     ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=what.lock)
     try:

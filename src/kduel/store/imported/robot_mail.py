@@ -1,5 +1,4 @@
-"""A mail of the kernel test robot, as it came or quoted: what was compared, how, and the figures; or LKP's job.yaml
-beside it, which has the facts."""
+"""A mail of the kernel test robot, as it came or quoted, with its figures; or LKP's job.yaml beside it."""
 
 import re
 from collections.abc import Iterator

@@ -83,14 +83,12 @@ class ForeignFormat(ABC):
         """Raises InputError where a file that is brought in does not say clearly what it holds; a kept import is not asked."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        """Name of the contender that the file measured, the user's or the file's own; None where it names several.
-        `alone`: no other file is brought in next to it."""
+        """Name of the contender, the user's or the file's own; None where it names several; `alone`: in one file."""
         return given or (None if self.names_contenders else file_stem(path))
 
     @abstractmethod
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        """All values, of the `contender` of `contender_of`; sentences on what else a file holds go to `skipped`.
-        Raises InputError naming file, place and remedy."""
+        """All values, of that `contender`; what else there is goes to `skipped`. Raises InputError with place."""
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         """The contenders in the order in which the file names them; empty where it is that of the values."""

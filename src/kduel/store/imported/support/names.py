@@ -1,5 +1,4 @@
-"""Meaning of the names in an imported file that does not state it: the only place where names are interpreted. A run
-of KDuel's own declares what it measures."""
+"""Meaning of names in an imported file that does not state it: the only place where names are interpreted."""
 
 import re
 from typing import Literal
