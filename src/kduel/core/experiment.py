@@ -159,7 +159,9 @@ class Bound(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The wait between boot and the first benchmark: "fixed" `seconds`, or until "idle", at most `seconds`."""
+    """The wait between boot and the first benchmark.
+
+    "fixed" waits `seconds`; "idle" waits until the guest is idle, at most `seconds`."""
 
     mode: Literal["idle", "fixed"] = "idle"
     seconds: float = 10.0

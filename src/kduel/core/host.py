@@ -12,7 +12,8 @@ BOOT = "boot"
 
 
 class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The host under a guest, or a real machine, during one step. None: not reported, or it does not apply."""
+    """The host under a guest, or a real machine itself, during one step of a trial. None is unknown: the kernel or a container
+    does not report it, or it does not apply."""
 
     seconds: float
     """How long the step took by the host's clock."""

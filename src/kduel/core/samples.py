@@ -111,7 +111,7 @@ class Samples(Struct, kw_only=True):
     """What produced the values; None where that does not matter, as in a simulation."""
     primary: bool = False
     paired: bool = True
-    """Whether the values of one block belong together; not so for imported results, whose blocks are numbers."""
+    """Whether the values of one block belong together; not so for an import, whose blocks only number trials."""
     counted: bool = False
     """Whether an exact machine counted the values: a repetition gives the same, and one pair is enough."""
     blocks: list[int]
