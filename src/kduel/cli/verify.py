@@ -35,8 +35,8 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     Each trial keeps a manifest of SHA-256 (manifest.sha256, for `sha256sum --check` too), which covers its raw files,
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
     files are compared with their hashes in import.json. Of a merged run every part is checked. Where the raw files are as they
-    were, they are judged again, and RUN/results.json must say the same; `kduel report RUN -f json -o RUN/results.json` writes
-    it again. A link, a FIFO or a device anywhere in RUN is a change, and then nothing else is compared. Of RUN/report
+    were, they are judged again, and RUN/results.json must say the same, whichever version wrote it; `kduel report RUN -f json -o RUN/results.json`
+    writes it again. A link, a FIFO or a device anywhere in RUN is a change, and then nothing else is compared. Of RUN/report
     the page is compared with the SHA-256 that was kept when it was written; the rest is not checked, nor are the results of `kduel explain` in RUN/explain, but for
     the trials there.
 

@@ -19,6 +19,7 @@ from kduel.cli.history import command as history_command
 from kduel.core.errors import InputError
 from kduel.core.validation import in_utc, moment
 from kduel.report.campaigns.history import picture
+from kduel.report.campaigns.wording import changed_section
 from kduel.store.imported import Source, bring_in
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
@@ -119,6 +120,7 @@ def test_metrics_of_other_units_are_not_compared(tmp_path: Path) -> None:
     ]
     found = campaigns([f"{run}:one" for run in runs])
     assert found.rows == [] and "unit" in found.left_out["bench/rate"]
+    assert changed_section(found).lead == "Nothing is compared: no metric was measured alike in two of these."
 
 
 @pytest.mark.parametrize(

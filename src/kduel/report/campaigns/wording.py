@@ -58,6 +58,8 @@ def changed_section(found: Campaigns) -> PageSection:
     more = f", the largest {MOST_CHANGES} first" if len(shown) > MOST_CHANGES else ""
     matter = f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided."
     lead = f"No change that matters is shown: {undecided} of {plural(len(changes), 'comparison')} undecided."
+    if not changes:
+        lead = "Nothing is compared: no metric was measured alike in two of these."
     sentences = runs_legend(found)
     if shown:
         pair, most = shown[0]
