@@ -209,7 +209,7 @@ def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_p
     assert 'title="2026-01-02 day1: 1 slower"' in text and 'href="../runs/day4/report/index.html"' in text
     assert "new against old, measured last on 2026-01-05: job/time" in text, "the latest that is finished"
     assert (
-        "of a later run 3 of up to 20 blocks, not finished.</span>" in text
+        "a later run has 3 of up to 20 blocks, not finished.</span>" in text
         and "<code>kduel resume day5</code>" in text
     )
     assert "A change of level takes 6 runs of one contender on one machine; the most here is 5." in text

@@ -55,7 +55,7 @@ def changed_section(found: Campaigns) -> PageSection:
         for pair, change in shown[:MOST_CHANGES]
     ]
     undecided = sum(change.verdict == "undecided" for _, change in changes)
-    more = f", the largest {MOST_CHANGES} first" if len(shown) > MOST_CHANGES else ""
+    more = f", the largest {MOST_CHANGES} below, maxima and spreads last" if len(shown) > MOST_CHANGES else ""
     matter = f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided."
     lead = f"No change that matters is shown: {undecided} of {plural(len(changes), 'comparison')} undecided."
     if not changes:
@@ -104,7 +104,13 @@ def certainty(pairs: Sequence[ColumnChange]) -> list[str]:
     sure = [BETWEEN] if apart else []
     causes = {pair.attribution.cause for pair in pairs}
     if len(causes) == 1 and (cause := causes.pop()):
-        return [*sure, f"Only one known thing differs: {cause}."]
+        group, _, name = cause.rpartition(".")
+        return [
+            *sure,
+            f"Only one known thing differs: {name} ({group})."
+            if group
+            else f"Only one known thing differs: {cause}.",
+        ]
     blind = any(
         pair.attribution.cause is None and (pair.attribution.things or pair.attribution.unknown) for pair in pairs
     )

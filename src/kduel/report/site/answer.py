@@ -18,10 +18,10 @@ TONES = {
 NOT_JUDGED = "not judged"
 UNDATED = "unknown"
 STEPS = (
-    "The latest run is not finished. To go on, in the directory of the runs:",
-    "In the directory of the runs, the run before that began against the first with it:",
-    "In the directory of the runs, what changed from the last but one to the last:",
-    "In the directory of the runs, the whole report:",
+    "To end the latest run, in the directory of the runs:",
+    "What differs since that began, in the directory of the runs:",
+    "What changed from the last run but one to the last, in the directory of the runs:",
+    "The whole report, in the directory of the runs:",
 )
 
 
@@ -52,7 +52,7 @@ def latest_finished(
     newest = next(iter(found))
     chosen = next((path for path in found if not lacks[path]), newest)
     begun = newest if lacks[newest] else ""
-    return found[chosen], begun, f"of a later run {lacks[newest]}" if begun and chosen != newest else ""
+    return found[chosen], begun, f"a later run has {lacks[newest]}" if begun and chosen != newest else ""
 
 
 def is_unfinished(limit: str) -> bool:
