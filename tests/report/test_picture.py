@@ -10,6 +10,7 @@ from examples import exact, simulated, single, three, undecided
 from msgspec.structs import replace
 from pages import contradicting, with_exact
 
+from kduel.core.metric_results import ConditionResult
 from kduel.core.results import Results
 from kduel.report import report_format
 from kduel.report.content.answer import next_step
@@ -144,6 +145,16 @@ def test_no_row_without_a_better_side_stands_above_the_words_worse_and_better() 
     assert {row.side for row in first.rows} == {"worse", "better"}, "as colours do not say which"
     (third,) = second.rows
     assert third.side == ""
+
+
+def test_the_picture_has_no_link_as_it_is_an_image(tmp_path: Path) -> None:
+    results = with_exact(tmp_path)
+    counts = [ConditionResult(name=f"{n}", block=1, baseline=1.0, contender=1.0) for n in range(5)]
+    for metric in results.exact.metrics:  # type: ignore[union-attr]
+        metric.conditions = counts
+    page = report_format("html").render(results)
+    image = page[page.index('<div role="img" aria-label="Effects') : page.index("<figcaption>")]
+    assert "under 5 conditions" in image and "<a " not in image
 
 
 def test_what_is_too_small_to_matter_has_the_sign_of_that() -> None:

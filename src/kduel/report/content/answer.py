@@ -24,7 +24,7 @@ from kduel.report.content.notes import key, number_notes
 from kduel.report.content.reproduce import command_of_blocks
 from kduel.report.content.undecided import foremost_reason, reason_of_findings
 
-MOST_PAIRS = 3
+MOST_PAIRS = 2
 """Contenders that are answered one by one."""
 MOST_EFFECTS = 2
 MANIFOLD = 3.0
