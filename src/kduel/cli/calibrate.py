@@ -81,7 +81,13 @@ def command(**given: Any) -> None:
     else:
         if options.names:
             raise InputError("a RUN and --noise are both given", "Leave one of them out.")
-        found = compare_run(run, rule)
+        from kduel.judge.verdict.comparison import compare
+        from kduel.store.collect import collect
+
+        samples = collect(run)
+        blocks = max((len(table.blocks) for table in samples), default=0)
+        # All blocks that were measured are of use here, whatever the rule's maximum.
+        found = compare(samples, structs.replace(rule, max_blocks=max(blocks, rule.max_blocks)))
         metrics = metrics or sum(c.table.primary for c in found)
         noises = estimate_noise(select_comparisons(found, run, options.keys))
     with Terminal().task("simulating", total=len(noises) * len(tried) * options.runs) as task:
@@ -137,17 +143,6 @@ def read_rule(path: Path) -> Rule:
 
     run = RunDir.open(path)
     return Rule(delta_pct=imported_rule(path).delta_pct) if run.imported else rule_of(run.lock())
-
-
-def compare_run(path: Path, rule: Rule) -> list[Comparison]:
-    """Every comparison of a run."""
-    from kduel.judge.verdict.comparison import compare
-    from kduel.store.collect import collect
-
-    samples = collect(path)
-    blocks = max((len(table.blocks) for table in samples), default=0)
-    # All blocks that were measured are of use here, whatever the rule's maximum.
-    return compare(samples, structs.replace(rule, max_blocks=max(blocks, rule.max_blocks)))
 
 
 def select_comparisons(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:

@@ -85,7 +85,12 @@ def list_benchmarks() -> list[dict[str, Any]]:
 
     entries = []
     for name, chosen in plugins("benchmarks").items():
-        allowed = literal_choices(chosen.Parameters)
+        hints = typing.get_type_hints(chosen.Parameters)
+        allowed = {
+            name: list(typing.get_args(hints[name]))
+            for name in sorted(chosen.Parameters.__struct_fields__)
+            if typing.get_origin(hints[name]) is typing.Literal
+        }
         metrics = {metric.name: metric for each in parameter_sets(chosen, allowed) for metric in chosen.metrics(each)}
         entries.append(
             {
@@ -97,16 +102,6 @@ def list_benchmarks() -> list[dict[str, Any]]:
             }
         )
     return entries
-
-
-def literal_choices(struct: Any) -> dict[str, list[Any]]:
-    """The values of each field that takes one of several."""
-    hints = typing.get_type_hints(struct)
-    return {
-        name: list(typing.get_args(hints[name]))
-        for name in sorted(struct.__struct_fields__)
-        if typing.get_origin(hints[name]) is typing.Literal
-    }
 
 
 def parameter_sets(chosen: Benchmark[Any], allowed: dict[str, list[Any]]) -> list[Any]:

@@ -54,6 +54,7 @@ def command(
     from kduel.judge.verdict.allocation import allocate
     from kduel.judge.verdict.comparison import compare
     from kduel.judge.verdict.judge import split
+    from kduel.judge.verdict.rule import Rule
     from kduel.judge.verdict.sample_size import divide
 
     for name, given in (
@@ -70,13 +71,14 @@ def command(
         block_seconds = block_seconds if block_seconds is not None else seen_seconds
     else:
         from kduel.judge.verdict.pilot import read_pilot
-        from kduel.judge.verdict.rule import Rule
 
         rule, read = Rule(), read_pilot(pilot)
         samples, iterations = read.samples, read.iterations
     measured = max((len(table.blocks) for table in samples), default=0)
     own = with_settings(rule, delta, alpha)
-    rule = adjust_rule(own, measured)
+    # The rule of a coming run: the present edition, with interim analyses as usual.
+    most = max(own.max_blocks, Rule().max_blocks, measured)
+    rule = Rule(delta_pct=own.delta_pct, alpha=own.alpha, max_blocks=most, in_turns=own.in_turns)
     chosen = choose_metrics(samples, keys)
     share = split(chosen, rule)
     costs, silent = estimate_costs(chosen, rule, own, share, block_seconds)
@@ -145,14 +147,6 @@ def with_settings(rule: Rule, delta: float | None, alpha: float | None) -> Rule:
     return msgspec.structs.replace(
         rule, delta_pct=rule.delta_pct if delta is None else delta, alpha=rule.alpha if alpha is None else alpha
     )
-
-
-def adjust_rule(own: Rule, measured: int) -> Rule:
-    """The rule of a coming run: the present edition, with interim analyses as usual."""
-    from kduel.judge.verdict.rule import Rule
-
-    most = max(own.max_blocks, Rule().max_blocks, measured)
-    return Rule(delta_pct=own.delta_pct, alpha=own.alpha, max_blocks=most, in_turns=own.in_turns)
 
 
 def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:

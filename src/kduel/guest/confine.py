@@ -107,7 +107,8 @@ def closed_error(who: str) -> HostError:
     """Error about a /dev/kvm that `who` tells to be closed. Without a CPU's virtualisation nobody is sent to open it."""
     facts = KVM.stat()
     closed = f"{who} {KVM} (mode {stat.S_IMODE(facts.st_mode):04o}, group {facts.st_gid})"
-    if not has_virtualisation(CPUINFO.read_text()):
+    flags = {flag for line in CPUINFO.read_text().splitlines() if line.startswith("flags") for flag in line.split()}
+    if not flags & {"vmx", "svm"}:
         return HostError(
             f"{closed}, and the CPU has neither vmx nor svm",
             "Do not change its mode: KVM without them does not boot the kernels of distributions.",
@@ -128,12 +129,6 @@ def group_name(number: int) -> str:
         return grp.getgrgid(number).gr_name
     except KeyError:
         return str(number)
-
-
-def has_virtualisation(cpuinfo: str) -> bool:
-    """True if /proc/cpuinfo lists Intel's or AMD's virtualisation, without which KVM needs changed guest kernels."""
-    flags = {flag for line in cpuinfo.splitlines() if line.startswith("flags") for flag in line.split()}
-    return bool(flags & {"vmx", "svm"})
 
 
 class Open(Protocol):

@@ -94,23 +94,18 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
             except msgspec.ValidationError as error:
                 known = ", ".join(Contender.__struct_fields__)
                 raise InputError(f"{where}: {validation_message(error, Contender)}", f"Its keys: {known}.") from error
-            check_texts(contender, where)
+            texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if isinstance(value, str)}
+            for name in ("sysctl", "machine"):
+                texts |= {f"{name} {key!r}": f"{key}={value}" for key, value in getattr(contender, name).items()}
+            for key, value in texts.items():
+                check_printable(key, value, where)
+            check_name(contender.name, where)
             if table.get("name") == "":
                 raise InputError(f'{where}: name = "" is no name', "Leave it out, or give one.")
             if len(table.get("name", "")) and choice is not table and choice != table:
                 contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
             contenders.append(contender)
     return name_all(contenders, origin)
-
-
-def check_texts(contender: Contender, where: str) -> None:
-    """Raises InputError for texts that a terminal would obey or a file's name cannot hold."""
-    texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if isinstance(value, str)}
-    for name in ("sysctl", "machine"):
-        texts |= {f"{name} {key!r}": f"{key}={value}" for key, value in getattr(contender, name).items()}
-    for key, value in texts.items():
-        check_printable(key, value, where)
-    check_name(contender.name, where)
 
 
 def check_printable(key: str, value: str, where: str) -> None:

@@ -147,7 +147,11 @@ def difference(before: str, after: str) -> dict[str, float]:
 
 def sum_counters(text: str) -> dict[str, float]:
     """Counters by name, summed over CPUs and domains, and by level; times in ns. Raises ParseError."""
-    version = _version(text)
+    match = re.match(r"version ([0-9]{1,4})$", text.split("\n", 1)[0])
+    if match is None or match[1] not in _DOMAIN:
+        said = match[1] if match else "unknown"
+        raise ParseError(f"/proc/schedstat is of version {said}; its counters are known for {', '.join(_DOMAIN)}")
+    version = match[1]
     kinds, counters = _DOMAIN[version]
     columns = [f"{kind}-{counter}" for kind in kinds for counter in counters] + list(_LAST)
     totals = dict.fromkeys([*_CPU, *_KEPT], 0.0)
@@ -170,14 +174,6 @@ def sum_counters(text: str) -> dict[str, float]:
         for level in range(min(len(by_level), LEVELS)):
             totals |= {of_level(counter, level): number for counter, number in by_level.get(level, {}).items()}
     return totals
-
-
-def _version(text: str) -> str:
-    match = re.match(r"version ([0-9]{1,4})$", text.split("\n", 1)[0])
-    if match is None or match[1] not in _DOMAIN:
-        said = match[1] if match else "unknown"
-        raise ParseError(f"/proc/schedstat is of version {said}; its counters are known for {', '.join(_DOMAIN)}")
-    return match[1]
 
 
 def _lines(text: str) -> Iterator[tuple[str, list[str]]]:

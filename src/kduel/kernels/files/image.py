@@ -222,7 +222,8 @@ def _identify(data: Bytes, path: Path) -> Image:
     if _is_bzimage(data):
         _bzimage_payload(data, path)
         flags = struct.unpack_from("<H", data, 0x236)[0]
-        words = _bzimage_banner(data).split()
+        start = 0x200 + struct.unpack_from("<H", data, 0x20E)[0]
+        words = data[start : start + 256].partition(b"\0")[0].decode("utf-8", errors="replace").split()
         if not words:
             raise InputError(f"{path} looks like a bzImage but names no release", _WHAT_TO_GIVE)
         return Image(format="bzImage", architecture="x86_64" if flags & 1 else "i686", release=words[0])
@@ -254,11 +255,6 @@ def _identify_elf(elf: Bytes, release: str, path: Path) -> Image:
 
 def _is_bzimage(data: Bytes) -> bool:
     return len(data) > 0x250 and data[0x1FE:0x200] == b"\x55\xaa" and data[0x202:0x206] == b"HdrS"
-
-
-def _bzimage_banner(data: Bytes) -> str:
-    start = 0x200 + struct.unpack_from("<H", data, 0x20E)[0]
-    return data[start : start + 256].partition(b"\0")[0].decode("utf-8", errors="replace")
 
 
 def _bzimage_payload(data: Bytes, path: Path) -> bytes:

@@ -72,7 +72,10 @@ class Proofs:
             )
         if odd == 0:
             for path in twins[1].into.iterdir():
-                replace_path(path, twins[0].into / path.name)
+                target = twins[0].into / path.name
+                if target.is_dir():
+                    shutil.rmtree(target)
+                shutil.move(path, target)
         self.keep(prints[1 if odd == 0 else 0])
         outcome.facts["odd_boot"] = difference
         which = ("first", "second")[odd] if odd < 2 else "third"
@@ -106,10 +109,3 @@ def check_not_killed(signal: str, what: str) -> None:
             f"QEMU was ended by {signal} while it counted {what}",
             "Find out who sent it: the host's kernel does where memory runs out (see dmesg). The same command continues.",
         )
-
-
-def replace_path(source: Path, target: Path) -> None:
-    """Put a file or directory in the place of another."""
-    if target.is_dir():
-        shutil.rmtree(target)
-    shutil.move(source, target)

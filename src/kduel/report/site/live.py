@@ -57,7 +57,11 @@ class LiveHandler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
         elif self.path == "/":
-            self.send_page()
+            from kduel.report.page.render import render_page
+
+            page = render_page("live.html", title=self.server.title, text=self.server.current())
+            self.begin("text/html; charset=utf-8")
+            self.wfile.write(page.encode())
         elif self.path == "/events":
             self.send_events()
         else:
@@ -70,13 +74,6 @@ class LiveHandler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
-
-    def send_page(self) -> None:
-        from kduel.report.page.render import render_page
-
-        page = render_page("live.html", title=self.server.title, text=self.server.current())
-        self.begin("text/html; charset=utf-8")
-        self.wfile.write(page.encode())
 
     def send_events(self) -> None:
         """An event for each change, until the reader or the server goes away."""

@@ -124,7 +124,11 @@ class BootMeasurement:
     def boot(self, ready: Ready, commit: str) -> EndedTrial:
         """The trial of one boot, after those that were made again for a fault of the host or the emulator."""
         if self.trials is None:
-            self.trials = self.open_trials(ready)
+            with as_disk_error(self.run.path):
+                self.run.trials.mkdir(parents=True, exist_ok=True)
+            self.run.sweep()
+            disturbance = disturbance_rule(ready.study, ready.machine)
+            self.trials = Trials(self.run, disturbance, self.most, self.progress, resume="the same command")
         number = 1 + max((int(name.split("-")[0]) for name in self.run.names()), default=0)
         planned = PlannedTrial(
             id=f"{number:04}-{commit[:12]}", block=number, position=number - 1,
@@ -133,14 +137,6 @@ class BootMeasurement:
         kept: list[EndedTrial] = []
         self.trials.make(ready, [[planned]], kept.extend)
         return kept[0]
-
-    def open_trials(self, ready: Ready) -> Trials:
-        """The trials so far, and the rules of the machine."""
-        with as_disk_error(self.run.path):
-            self.run.trials.mkdir(parents=True, exist_ok=True)
-        self.run.sweep()
-        disturbance = disturbance_rule(ready.study, ready.machine)
-        return Trials(self.run, disturbance, self.most, self.progress, resume="the same command")
 
     def close(self) -> None:
         """Give the machines back."""

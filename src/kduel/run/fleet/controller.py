@@ -123,7 +123,11 @@ class Controller:
                     if self.decision.is_over():
                         return
                     self.quarantine()
-                if not self.hand_out():
+                to_come = False
+                for name in self.lock.hosts:
+                    if name not in self.state.out and self.look_after(name):
+                        to_come = True
+                if not to_come:
                     return
                 if time.monotonic() - noted > LIVE_EVERY:
                     noted = time.monotonic()
@@ -150,14 +154,6 @@ class Controller:
                 if not self.records.has_block(record.block) and not own.exists():
                     link_tree(self.run.directory(record.id), own.with_name(f".link-{record.id}"))
                     own.with_name(f".link-{record.id}").replace(own)
-
-    def hand_out(self) -> bool:
-        """Look at each member and give blocks to the idle ones; whether anything is still to come."""
-        to_come = False
-        for name in self.lock.hosts:
-            if name not in self.state.out and self.look_after(name):
-                to_come = True
-        return to_come
 
     def look_after(self, name: str) -> bool:
         """One member in service; whether anything is to come from it."""

@@ -90,7 +90,8 @@ def collect_descriptions(
     began: dict[str, float] = {}
     found: dict[str, MemberDescription] = {}
     trouble: dict[str, str] = {}
-    patience = fleet_patience(draft)
+    given = draft.fleet.settings.get("patience") if draft.fleet else None
+    patience = float(given) if given is not None else 3600.0
     try:
         for member in members:
             directory = place / member.name
@@ -132,12 +133,6 @@ def collect_descriptions(
             f"Nothing was measured. Repair them, or leave them out of the fleet.{rest}",
         )
     return found
-
-
-def fleet_patience(draft: Lock) -> float:
-    """Seconds that a machine may take to describe itself, building its kernels included."""
-    given = draft.fleet.settings.get("patience") if draft.fleet else None
-    return float(given) if given is not None else 3600.0
 
 
 def clock_ahead(clock: float, began: float, ended: float) -> float:

@@ -151,15 +151,10 @@ def carry_out(
     finally:
         ready.machine.close()
     found = read_profile(what, run, narrow)
-    store_profile(what, found)
-    return found
-
-
-def store_profile(what: ProfileRequest, found: TimedProfile) -> None:
-    """Store the result beside the trials that it comes from. Raises HostError."""
     with as_disk_error(what.folder):
         for name, content in zip(PROFILE_FILES, (document_bytes(found), as_svg(found).encode()), strict=True):
             write_whole(what.folder / name, content)
+    return found
 
 
 def narrow_study(ready: Ready, what: ProfileRequest, cache: Cache) -> Ready:
