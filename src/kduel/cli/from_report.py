@@ -48,7 +48,10 @@ class NearestTest(NamedTuple):
 def write_from_report(mail: Path, file: Path, tree: str) -> None:
     """Write the study; beside it the claim, the published figures, and studies that count a single operation of the kernel."""
     report = read_report(mail)
-    machine = machine_here(report.machine)
+    threads, sockets = size_of(report.machine)
+    cpus = max(1, min(os.cpu_count() or 1, MOST_CPUS, threads or MOST_CPUS))
+    nodes = min(sockets, cpus)
+    machine = {"topology": f"{nodes} nodes x {cpus // nodes} cores"} if nodes > 1 else {"cpus": cpus}
     asked = asked_of(report, tasks_here(report, machine))
     text = study_text(report, asked, machine, tree)
     study = assemble(parse_study(text, file.name), text, file.name)
@@ -101,14 +104,6 @@ def size_of(machine: str) -> tuple[int, int]:
         re.search(r"\b(\d{1,3}) (?:sockets|nodes)", machine),
     )
     return int(threads[1]) if threads else 0, max(1, int(sockets[1])) if sockets else 1
-
-
-def machine_here(machine: str) -> dict[str, Any]:
-    """The settings of a guest like the robot's machine, with no more CPUs than this host."""
-    threads, sockets = size_of(machine)
-    cpus = max(1, min(os.cpu_count() or 1, MOST_CPUS, threads or MOST_CPUS))
-    nodes = min(sockets, cpus)
-    return {"topology": f"{nodes} nodes x {cpus // nodes} cores"} if nodes > 1 else {"cpus": cpus}
 
 
 def tasks_here(report: RobotReport, machine: dict[str, Any]) -> int:

@@ -128,14 +128,10 @@ def words_of(context: click.Context) -> Iterator[str]:
         elif isinstance(parameter, click.Argument) and parameter.nargs == -1:
             for word in value or ():
                 yield str(word)
-                yield from words_of_study(Path(word))
-
-
-def words_of_study(path: Path) -> Iterator[str]:
-    """Words of a study about kernels and files; none where it is no study, which the command itself tells."""
-    if path.suffix == ".toml":
-        with suppress(InputError):
-            yield from words_in(parse_toml(read_text(path, "the study", ""), str(path), ""))
+                path = Path(word)
+                if path.suffix == ".toml":
+                    with suppress(InputError):
+                        yield from words_in(parse_toml(read_text(path, "the study", ""), str(path), ""))
 
 
 def words_in(value: Any, key: str = "") -> Iterator[str]:

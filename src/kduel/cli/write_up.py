@@ -46,7 +46,14 @@ def write_up(path: Path, fail_on: str | None, *, keep: bool = True, notify: str 
     status, reason = conclude(results, fail_on)
     if notify:
         sys.stdout.flush()
-        send_verdict(notify, path, results, status)
+        from kduel.report import report_format
+
+        environment = os.environ | {"KDUEL_RUN": str(path.resolve()), "KDUEL_STATUS": str(status)}
+        done = subprocess.run(
+            ["sh", "-c", notify], input=report_format("mail").render(results), env=environment, text=True, check=False
+        )
+        if done.returncode:
+            say(printable(f"kduel: the command of --notify ended with status {done.returncode}: {notify}"))
     if status:
         sys.stdout.flush()
         say(printable(f"kduel: {reason}"))
@@ -68,19 +75,6 @@ def conclude(results: Results, fail_on: str | None) -> tuple[int, str]:
     if lost:
         return NOT_MEASURED, f"not measured: {', '.join(lost)}; the report gives the reasons."
     return 0, ""
-
-
-def send_verdict(command: str, path: Path, results: Results, status: int) -> None:
-    """Start a shell command with the verdict as plain text on its standard input, and the run's directory and exit status in its
-    environment. That it fails changes nothing of the run: it is reported."""
-    from kduel.report import report_format
-
-    environment = os.environ | {"KDUEL_RUN": str(path.resolve()), "KDUEL_STATUS": str(status)}
-    done = subprocess.run(
-        ["sh", "-c", command], input=report_format("mail").render(results), env=environment, text=True, check=False
-    )
-    if done.returncode:
-        say(printable(f"kduel: the command of --notify ended with status {done.returncode}: {command}"))
 
 
 def keep_report(path: Path, results: Results) -> None:

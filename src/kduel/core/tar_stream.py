@@ -94,7 +94,11 @@ def read_members(stream: Readable, bounds: TarBounds) -> Iterator[tuple[TarMembe
     while head := stream.read(BLOCK):
         if head == bytes(BLOCK):
             return
-        size, kind = check_header(head), head[156:157] or b"\0"
+        if len(head) < BLOCK:
+            raise RefusedArchive("it ends in the middle of a header")
+        if octal(head[148:156]) != sum(head[:148]) + 8 * 0x20 + sum(head[156:]):
+            raise RefusedArchive("it has a header with a wrong checksum: it is no tar, or damaged")
+        size, kind = octal(head[124:136]), head[156:157] or b"\0"
         at += BLOCK
         content = Part(stream, size)
         if kind in (LONG_NAME, LONG_LINK, EXTENDED) or (kind == FOR_ALL and bounds.others):
@@ -121,15 +125,6 @@ def read_members(stream: Readable, bounds: TarBounds) -> Iterator[tuple[TarMembe
         Part(stream, -size % BLOCK).skip()
         at += size + -size % BLOCK
     raise RefusedArchive("it has no end")
-
-
-def check_header(head: bytes) -> int:
-    """A header's size field. Raises RefusedArchive unless its checksum is right."""
-    if len(head) < BLOCK:
-        raise RefusedArchive("it ends in the middle of a header")
-    if octal(head[148:156]) != sum(head[:148]) + 8 * 0x20 + sum(head[156:]):
-        raise RefusedArchive("it has a header with a wrong checksum: it is no tar, or damaged")
-    return octal(head[124:136])
 
 
 def octal(field: bytes) -> int:

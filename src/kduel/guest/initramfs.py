@@ -55,7 +55,15 @@ def base_archive(
         for module in (modules_with_dependencies(kernel.modules, modules) if kernel.modules else [])
     ]
     contents += loaded
-    brought = _modules_by_name(kernel, carried)
+    place = "kduel/carried"
+    needed = modules_to_load(kernel.modules, carried) if kernel.modules else {}
+    distinct = dict.fromkeys(module for modules in needed.values() for module in modules)
+    files = {module: _module_file(place, module) for module in distinct}
+    lists = [
+        (f"{place}/{name}", "".join(f"/{files[module][0]}\n" for module in modules).encode(), 0o644)
+        for name, modules in needed.items()
+    ]
+    brought = [*files.values(), *lists]
     contents += brought
     contents.append(("kduel/modules", "".join(f"/{name}\n" for name, _, _ in loaded).encode(), 0o644))
     if kernel.config:
@@ -84,19 +92,6 @@ def base_archive(
 def _module_file(place: str, module: Path) -> tuple[str, bytes, int]:
     """A module as a file of the archive, decompressed: where, its bytes, its mode."""
     return f"{place}/{module.name.split('.')[0]}.ko", module_bytes(module), 0o644
-
-
-def _modules_by_name(kernel: Kernel, names: Sequence[str]) -> list[tuple[str, bytes, int]]:
-    """The files of modules that are loaded when they are needed, and for each of `names` the list of its files."""
-    place = "kduel/carried"
-    needed = modules_to_load(kernel.modules, names) if kernel.modules else {}
-    distinct = dict.fromkeys(module for modules in needed.values() for module in modules)
-    files = {module: _module_file(place, module) for module in distinct}
-    lists = [
-        (f"{place}/{name}", "".join(f"/{files[module][0]}\n" for module in modules).encode(), 0o644)
-        for name, modules in needed.items()
-    ]
-    return [*files.values(), *lists]
 
 
 def digest_of(contents: Iterable[tuple[str, bytes, int]]) -> str:

@@ -19,7 +19,10 @@ def trial_contents(trial: Path) -> dict[str, bytes]:
     """Output of a trial, by file: every byte that the guest wrote, and its console up to the script's end."""
     found = {str(path.relative_to(trial)): path for path in trial.rglob("*") if path.is_file()}
     left = {name: path.read_bytes() for name, path in sorted(found.items()) if name not in NOT_COMPARED}
-    return left | {CONSOLE: "\n".join(_cut_at_end(read_console(trial / CONSOLE))).encode()}
+    console = read_console(trial / CONSOLE)
+    # From its end on the guest waits for the host to take its results.
+    ends = (number for number, line in enumerate(console) if "kduel: script ended" in line)
+    return left | {CONSOLE: "\n".join(console[: next(ends, len(console))]).encode()}
 
 
 def fingerprint(left: dict[str, bytes]) -> Fingerprint:
@@ -38,12 +41,6 @@ def find_odd_one(prints: Sequence[Fingerprint]) -> int | None:
     first, second, third = prints
     same = first == second, first == third, second == third
     return {(True, False, False): 2, (False, True, False): 1, (False, False, True): 0}.get(same)
-
-
-def _cut_at_end(console: list[str]) -> list[str]:
-    """The console up to the script's end; from then on the guest waits for the host to take its results."""
-    ends = (number for number, line in enumerate(console) if "kduel: script ended" in line)
-    return console[: next(ends, len(console))]
 
 
 def _line(one: bytes | None, other: bytes | None) -> str:

@@ -60,7 +60,14 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
     path, kept_run = run / RESULTS, RunDir.find(run)
     remedy = f"`kduel report {shlex.quote(str(run))} -f json -o {shlex.quote(str(path))}` writes it again"
     if not path.exists():
-        return result_without_file(kept_run, remedy)
+        if not kept_run.single:
+            return [], []
+        planned, there = len(derived_plan(kept_run.lock())), len(kept_run.names())
+        if there >= planned or (kept_run.path / PAGE).is_file():
+            return [f"{RESULTS} is missing; {remedy}"], []
+        if there and find_unfinished(judge_run(kept_run.path)) is None:
+            return [], [f"{RESULTS} is missing: the run has ended and was never written up; {remedy}"]
+        return [], [f"{RESULTS} is missing: the run has {there} of {planned} trials, and was interrupted"]
     if path.is_dir():
         remedy = f"remove it; {remedy}"
     try:
@@ -109,18 +116,6 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
         "" if commit_of(version) else " (it does not name the commit of KDuel that wrote it, which may be another)"
     )
     return [f"{RESULTS}: {found}{older}; {remedy}"], []
-
-
-def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]:
-    """The result of `compare_kept` for a run without results.json."""
-    if not run.single:
-        return [], []
-    planned, there = len(derived_plan(run.lock())), len(run.names())
-    if there >= planned or (run.path / PAGE).is_file():
-        return [f"{RESULTS} is missing; {remedy}"], []
-    if there and find_unfinished(judge_run(run.path)) is None:
-        return [], [f"{RESULTS} is missing: the run has ended and was never written up; {remedy}"]
-    return [], [f"{RESULTS} is missing: the run has {there} of {planned} trials, and was interrupted"]
 
 
 def missing_parts(kept: dict[str, Any], run: RunDir) -> list[str]:

@@ -61,8 +61,15 @@ def parse_policy(text: str) -> Policy:
         if option in found and kind not in FAIR:
             raise policy_error(text, f"{kind} has no {option}")
     policy = Policy(text=text, **found)  # type: ignore[arg-type]
-    if policy.kind == "deadline":
-        check_deadline(policy)
+    if policy.kind == "deadline":  # every kernel refuses these (__checkparam_dl)
+        if policy.runtime < 1024:
+            raise policy_error(policy.text, "the runtime is below the kernel's least, 1024 ns")
+        if not policy.runtime <= policy.deadline <= policy.period:
+            raise policy_error(policy.text, "the kernel requires runtime <= deadline <= period")
+        if not 100_000 <= policy.period <= 4_194_304_000:
+            raise policy_error(
+                policy.text, "the period is outside the kernel's 100 us to 4.19 s (sched_deadline_period_*)"
+            )
     return policy
 
 
@@ -119,18 +126,6 @@ def _time(text: str, value: str) -> int:
     if not match:
         raise policy_error(text, f"{value!r} is not a time with a unit (ns, us, ms, s)")
     return round(float(match[1]) * UNITS[match[2]])
-
-
-def check_deadline(policy: Policy) -> None:
-    """Raises InputError for parameters that every kernel refuses (__checkparam_dl)."""
-    if policy.runtime < 1024:
-        raise policy_error(policy.text, "the runtime is below the kernel's least, 1024 ns")
-    if not policy.runtime <= policy.deadline <= policy.period:
-        raise policy_error(policy.text, "the kernel requires runtime <= deadline <= period")
-    if not 100_000 <= policy.period <= 4_194_304_000:
-        raise policy_error(
-            policy.text, "the period is outside the kernel's 100 us to 4.19 s (sched_deadline_period_*)"
-        )
 
 
 def check_admission(policy: Policy, processes: int, cpus: int) -> None:

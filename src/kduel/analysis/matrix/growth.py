@@ -90,7 +90,14 @@ def growth(
 def growth_sentence(found: Growth, times: bool = False) -> str:
     """The growth in words, no stronger than its interval."""
     if not found.varies:
-        return exact_growth_sentence(found)
+        told = f"{found.metric} grows as n^{found.exponent:.3f} (counted, not estimated"
+        told += f"; {found.low:.3f} to {found.high:.3f} over {found.n} blocks)" if found.n > 1 else ")"
+        if len(found.steps) > 1:
+            told += ": " + ", ".join(
+                f"n^{step:.3f} from {first} to {last}"
+                for step, first, last in zip(found.steps, found.counts, found.counts[1:], strict=False)
+            )
+        return told
     what = f"{found.metric} grows as n^{found.exponent:.2f} [{found.low:.2f}, {found.high:.2f}]"
     # By the digits that are shown: n^1.001 is linear to everybody but a test.
     if round(found.low, 2) > 1:
@@ -109,18 +116,6 @@ def growth_sentence(found: Growth, times: bool = False) -> str:
     else:
         bend = "no sign that it steepens"
     return f"{what}: {kind}; {bend}{exponential(found) if times else ''}"
-
-
-def exact_growth_sentence(found: Growth) -> str:
-    """Counted growth in words: the slope, and each step's own where there are several."""
-    told = f"{found.metric} grows as n^{found.exponent:.3f} (counted, not estimated"
-    told += f"; {found.low:.3f} to {found.high:.3f} over {found.n} blocks)" if found.n > 1 else ")"
-    if len(found.steps) > 1:
-        told += ": " + ", ".join(
-            f"n^{step:.3f} from {first} to {last}"
-            for step, first, last in zip(found.steps, found.counts, found.counts[1:], strict=False)
-        )
-    return told
 
 
 def exponential(found: Growth) -> str:

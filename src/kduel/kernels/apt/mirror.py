@@ -59,7 +59,9 @@ def keyring() -> Path:
 
 def _host_source(*, security: bool) -> str:
     """The archive that a Debian host's apt gets its own release from; empty on other systems."""
-    facts = _os_release()
+    lines = text_of(OS_RELEASE).splitlines()
+    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    facts = {key: value.strip().strip("\"'") for key, _, value in pairs}
     if facts.get("ID") != "debian" or not shutil.which("apt-get"):
         return ""
     codename = facts.get("VERSION_CODENAME", "")
@@ -93,9 +95,3 @@ def shipped_address(*, security: bool) -> str:
             if bool(match["security"]) == security:
                 return match[0]
     return ""
-
-
-def _os_release() -> dict[str, str]:
-    lines = text_of(OS_RELEASE).splitlines()
-    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
-    return {key: value.strip().strip("\"'") for key, _, value in pairs}

@@ -90,7 +90,14 @@ class BootMeasurement:
 
     def __call__(self, commit: str) -> float:
         """One boot's value. Raises Unmeasurable where the commit gives none, HostError without a machine."""
-        ready = self.prepare_commit(commit)
+        if commit not in self.ready:
+            kernel = self.build_kernel(commit)
+            study = boot_study(self.benchmark, self.machine, kernel)
+            try:
+                self.ready[commit] = make_ready(study, cache=self.cache, progress=self.progress)
+            except NotMeasuredError as error:
+                raise Unmeasurable(error.message, error.remedy) from error
+        ready = self.ready[commit]
         why = ""
         attempts = 0
         while attempts < ATTEMPTS:
@@ -102,17 +109,6 @@ class BootMeasurement:
             why = " ".join(str(trial.record.void or f"{self.benchmark} gave no {self.metric}").split())[:MOST_WHY]
             attempts += not never_began(trial.record.void)
         raise Unmeasurable(why)
-
-    def prepare_commit(self, commit: str) -> Ready:
-        """The commit's kernel, built unless the cache has it, and the machine for it."""
-        if commit not in self.ready:
-            kernel = self.build_kernel(commit)
-            study = boot_study(self.benchmark, self.machine, kernel)
-            try:
-                self.ready[commit] = make_ready(study, cache=self.cache, progress=self.progress)
-            except NotMeasuredError as error:
-                raise Unmeasurable(error.message, error.remedy) from error
-        return self.ready[commit]
 
     def build_kernel(self, commit: str) -> Path:
         """The commit's kernel. Raises Unmeasurable where it does not build."""

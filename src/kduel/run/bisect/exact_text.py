@@ -40,7 +40,14 @@ def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: 
     subjects = {commit: commit_subject(tree, commit) for commit in tried}
     order = order_commits(tree, result.path[0].commit, result.path[-1].commit, tried)
     lines += ["", *path_lines(result.path, result.found.commits, subjects, order)]
-    if reasons := skipped_lines(result, width):
+    if reasons := [
+        line
+        for step in result.found.steps
+        if step.judgement == "skip"
+        for line in wrap(
+            f"{step.commit[:SHORT]} {step.why.splitlines()[0]}", width, initial_indent="  ", subsequent_indent="    "
+        )
+    ]:
         lines += ["", "What was skipped:", *reasons]
     text = "\n".join([*lines, ""])
     if result.explanation is not None:
@@ -53,15 +60,3 @@ def describe_cost(result: ExactSearch) -> str:
     if result.after in (None, result.new_value):
         return "with the new cost"
     return f"that costs more like BAD ({result.new_value:,.10g}) than like GOOD ({result.old_value:,.10g})"
-
-
-def skipped_lines(result: ExactSearch, width: int) -> list[str]:
-    """Each commit that could not be counted, with the reason, folded."""
-    return [
-        line
-        for step in result.found.steps
-        if step.judgement == "skip"
-        for line in wrap(
-            f"{step.commit[:SHORT]} {step.why.splitlines()[0]}", width, initial_indent="  ", subsequent_indent="    "
-        )
-    ]

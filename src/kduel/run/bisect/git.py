@@ -50,7 +50,14 @@ def worktree(
     """
     with (progress or Progress()).task(f"checking out {tree.name}"):
         if not _take_over(tree, place):
-            _make_fresh(tree, place, commit, built)
+            shutil.rmtree(place, ignore_errors=True)
+            git(tree, "worktree", "prune")
+            known = bool(built) and git(tree, "cat-file", "-t", built, check=False).startswith("commit\n")
+            git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), built if known else commit)
+            if known:
+                make_old(place)
+                # Else git would take the files for changed ones, and write them again.
+                git(place, "update-index", "-q", "--refresh", check=False)
     stays = False
     try:
         yield place
@@ -63,18 +70,6 @@ def worktree(
             git(tree, "worktree", "remove", "--force", str(place), check=False)
             shutil.rmtree(place, ignore_errors=True)
             git(tree, "worktree", "prune", check=False)
-
-
-def _make_fresh(tree: Path, place: Path, commit: str, built: str) -> None:
-    """A new checkout in `place`: at `built` and old, where the repository has that commit, else at `commit`."""
-    shutil.rmtree(place, ignore_errors=True)
-    git(tree, "worktree", "prune")
-    known = bool(built) and git(tree, "cat-file", "-t", built, check=False).startswith("commit\n")
-    git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), built if known else commit)
-    if known:
-        make_old(place)
-        # Else git would take the files for changed ones, and write them again.
-        git(place, "update-index", "-q", "--refresh", check=False)
 
 
 def make_old(place: Path) -> None:

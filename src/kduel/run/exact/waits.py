@@ -22,7 +22,6 @@ from kduel.machines.guests.proofs import check_not_killed
 from kduel.machines.icount import IcountMachine
 from kduel.run.exact.measure import exact_machine, make_trial
 from kduel.run.exact.subject import Subject
-from kduel.run.prepare import Ready
 from kduel.store.collect import step_directory
 
 SWITCHES = "@SWITCHES@"
@@ -31,9 +30,9 @@ READERS: dict[str, Callable[..., Any]] = {WAKEUP.name: read_kwake, TASKS.name: r
 BTF_BEGINS = re.compile(rb"\x9f\xeb\x01\x00\x18\x00\x00\x00")
 
 
-def wakeup_step(ready: Ready, wanted: str) -> int:
-    """The step that a user means. Raises InputError."""
-    known = [step.label for step in ready.study.steps if step.benchmark in READERS]
+def explain_waits(chosen: Subject, wanted: str, *, progress: Progress) -> WaitsExplanation:
+    """The slowest wake-ups of a step in both kernels. Raises InputError, NotMeasuredError, HostError."""
+    known = [step.label for step in chosen.ready.study.steps if step.benchmark in READERS]
     if not known:
         raise InputError(
             "on CPUs with scheduling = true only wake-ups can be explained, and no step of the study has any",
@@ -41,12 +40,7 @@ def wakeup_step(ready: Ready, wanted: str) -> int:
         )
     if wanted not in known:
         raise unknown_name(f"no step of the study is called {wanted!r} and has wake-ups", wanted, known)
-    return [step.label for step in ready.study.steps].index(wanted)
-
-
-def explain_waits(chosen: Subject, wanted: str, *, progress: Progress) -> WaitsExplanation:
-    """The slowest wake-ups of a step in both kernels. Raises InputError, NotMeasuredError, HostError."""
-    machine, index = exact_machine(chosen.ready), wakeup_step(chosen.ready, wanted)
+    machine, index = exact_machine(chosen.ready), [step.label for step in chosen.ready.study.steps].index(wanted)
 
     def watch(name: str) -> Waits:
         found = find_slowest(machine, chosen, name, index)

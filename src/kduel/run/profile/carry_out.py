@@ -185,7 +185,15 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
             continue
         try:
             value = metric_value(ready.prepared.parse(directory, 0), what.metric.name)
-            found[record.block, record.contender] = profiled_trial(directory, what, value)
+            step = step_directory(directory, 0, what.step.label)
+            before, after = (read(step / f"stat.{when}", 1 << 20) for when in ("before", "after"))
+            sampled = read_samples(step, whole_number(read(step / "perf.pid", 100).strip()))
+            found[record.block, record.contender] = ProfiledTrial(
+                time=nanoseconds(what.metric, value),
+                cpus=cpus_of(before),
+                idle=0.0 if sampled.event == CLOCK else idle_share(before, after),
+                sampled=sampled,
+            )
         except (MalformedError, OSError, ValueError, InputError) as error:
             why = why or f"{record.id}: {error}"
             continue
@@ -223,19 +231,6 @@ def metric_value(values: dict[str, float], name: str) -> float:
     if name not in values:
         raise MalformedError(f"it has no value of {name}")
     return values[name]
-
-
-def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> ProfiledTrial:
-    """One trial's step. Raises MalformedError, OSError, InputError, ValueError."""
-    step = step_directory(directory, 0, what.step.label)
-    before, after = (read(step / f"stat.{when}", 1 << 20) for when in ("before", "after"))
-    sampled = read_samples(step, whole_number(read(step / "perf.pid", 100).strip()))
-    return ProfiledTrial(
-        time=nanoseconds(what.metric, value),
-        cpus=cpus_of(before),
-        idle=0.0 if sampled.event == CLOCK else idle_share(before, after),
-        sampled=sampled,
-    )
 
 
 def cpus_of(text: str) -> int:

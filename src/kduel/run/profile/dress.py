@@ -39,13 +39,6 @@ perf --version >"$KDUEL_STEP/perf.version"
 """The event is tried first: perf falls back from cycles to a clock without saying so in its status."""
 
 
-def wrap_in_perf(step: str, frequency: int) -> str:
-    """A step's script inside perf record."""
-    lines = step.strip("\n")
-    mark = f"KDUEL_STEP_{hashlib.sha256(lines.encode()).hexdigest()[:12]}"
-    return SCRIPT.format(package=PACKAGE, mark=mark, step=lines, frequency=frequency)
-
-
 class ProfilingSetup(TrialSetup):
     """A run's own dress, with perf around each step."""
 
@@ -57,6 +50,10 @@ class ProfilingSetup(TrialSetup):
 
     def make_step(self, index: int, setup: SchedulerSetup, piece: int = 0) -> ScriptStep:
         step = super().make_step(index, setup, piece)
+        lines = step.script.strip("\n")
+        mark = f"KDUEL_STEP_{hashlib.sha256(lines.encode()).hexdigest()[:12]}"
         return structs.replace(
-            step, script=wrap_in_perf(step.script, self.frequency), timeout=step.timeout + ALLOWANCE
+            step,
+            script=SCRIPT.format(package=PACKAGE, mark=mark, step=lines, frequency=self.frequency),
+            timeout=step.timeout + ALLOWANCE,
         )
