@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, BisectOptions, check_options, choose_method
-from kduel.cli.interrupt import ReportedInterrupt
+from kduel.cli.interrupt import ReportedInterrupt, is_interruption
 from kduel.cli.options import (
     NamedPath,
     Number,
@@ -20,10 +22,51 @@ from kduel.cli.options import (
     plugin_option,
     quiet_option,
 )
-from kduel.cli.stepwise import Stepwise
+from kduel.cli.trouble import as_user_error
+from kduel.core.errors import KduelError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+STEP = "--step"
+ABORT = 255
+"""Ends `git bisect run`: nothing is known of the commit, nor will be of the next one. All that ends commands otherwise (1, 2
+and 3) would mean to git that the commit is bad, and it would name a wrong one."""
+
+
+class Stepwise(click.Command):
+    """A command for `git bisect run`, to which 1 to 127 is a verdict: every error with --step ends with ABORT."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse the command line. Raises what click raises."""
+        with abort_on_error(args):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry it out. Raises what the command raises."""
+        with abort_on_error([STEP] if ctx.params.get("step") is not None else []):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def abort_on_error(words: Sequence[str]) -> Iterator[None]:
+    """Give every error the exit status ABORT, if --step is among the words of the command line."""
+    words = list(words)  # Parsing takes them away.
+    try:
+        yield
+    except (click.exceptions.Exit, click.exceptions.Abort):
+        raise
+    except Exception as error:
+        if is_interruption(error) or not any(word.partition("=")[0] == STEP for word in words):
+            raise
+        told = error if isinstance(error, click.ClickException | KduelError) else as_user_error(error)
+        if isinstance(told, KduelError):
+            told.exit_status = ABORT
+            raise told from error.__cause__
+        if isinstance(told, click.ClickException):
+            told.show()
+        else:
+            traceback.print_exception(error)
+        raise click.exceptions.Exit(ABORT) from error
 
 
 @click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")

@@ -16,7 +16,7 @@ from kduel.core.experiment import Contender
 from kduel.kernels.compile.make import Make, Unbuildable, clean_environment
 from kduel.kernels.compile.recipe import configure, fingerprint, merge_settings, read_recipe, read_settings
 from kduel.kernels.compile.toolchain import TARGETS, compiler_version
-from kduel.kernels.sizes.options import OptionSizes
+from kduel.kernels.sizes.objects import OptionSizes
 from kduel.study.contenders import name_all, short_name
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)

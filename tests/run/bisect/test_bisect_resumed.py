@@ -18,10 +18,9 @@ from kduel.core.errors import HostError
 from kduel.core.progress import Progress, UniqueMessages
 from kduel.run.bisect import exact, kernels
 from kduel.run.bisect.build import UNFINISHED, Builder, Unbuildable, remove_unfinished
-from kduel.run.bisect.exact import CommitCounter, ExactSearch, ExactStep, bisect
+from kduel.run.bisect.exact import CommitCounter, ExactResult, ExactSearch, ExactStep, bisect
 from kduel.run.bisect.git import check_out, git, worktree
 from kduel.run.bisect.kernels import CommitKernels
-from kduel.run.bisect.search import ExactResult
 
 PERSON = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
