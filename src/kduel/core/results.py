@@ -224,11 +224,6 @@ class Results(Struct, kw_only=True):
         return [metric for metric in judged if metric.role == "primary"] or judged
 
 
-def stated_dates(results: Results) -> list[str]:
-    """Dates of measurement of imported values, of each contender whose conditions state one."""
-    return list(filter(None, map(stated_date, results.environment.values())))
-
-
 def stated_date(environment: Mapping[str, Any]) -> str:
     """Time of measurement of a contender's imported values, by its conditions: as of `first_date`."""
     conditions = environment.get("conditions")

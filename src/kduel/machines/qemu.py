@@ -30,7 +30,7 @@ from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike, note_silent_entry
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
-from kduel.machines.guests.judged import GuestMachine, QemuSettings, one_or_all, settings_of_peer
+from kduel.machines.guests.judged import GuestMachine, QemuSettings, one_or_all
 from kduel.machines.host.processors import host_cpu, host_cpus, is_virtual
 
 TCG_WARNING = (
@@ -391,9 +391,8 @@ class Qemu(MachineKind[QemuSettings]):
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache, arms)
         if peer:
-            machine.join(
-                Peer(QemuMachine(settings_of_peer(settings), accelerator, root, bases, images, None, cache), peer)
-            )
+            second = structs.replace(settings, cpus=settings.peer.cpus, topology="", memory=settings.peer.memory)
+            machine.join(Peer(QemuMachine(second, accelerator, root, bases, images, None, cache), peer))
         machine.facts["priority"] = priority.find_obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine

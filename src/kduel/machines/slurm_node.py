@@ -1,5 +1,6 @@
 """The machine `slurm-node`: a node of a Slurm cluster, which Slurm itself reboots into the kernel of each trial."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
 
@@ -11,7 +12,7 @@ from kduel.machines.remote.provision import Loan
 from kduel.machines.remote.real import RealKind, RealMachine, read_programs, survey
 from kduel.machines.remote.ssh_trial import Observation, look
 from kduel.machines.slurm.cluster import need_programs, nodes, slurm
-from kduel.machines.slurm.reboots import DOCUMENTED, check_settings, cluster_settings
+from kduel.machines.slurm.reboots import DOCUMENTED, check_settings
 from kduel.machines.slurm.trial import (
     NodeConnection,
     NodeJourney,
@@ -19,7 +20,6 @@ from kduel.machines.slurm.trial import (
     await_job,
     await_service,
     cancel,
-    facts_of,
     submit,
 )
 
@@ -77,7 +77,7 @@ class SlurmNode(RealKind[NodeSettings]):
         for arm in arms:
             self.check_contender(settings, arm.contender, arm.kernel.spec)
         need_programs()
-        known = cluster_settings()
+        known = dict(re.findall(r"^(\w+)\s*= (.*?)\s*$", slurm("scontrol", "show", "config"), re.MULTILINE))
         for note in check_settings(known, settings.boot_deadline):
             progress.warn(note)
         check_node(settings, arms)
@@ -86,7 +86,7 @@ class SlurmNode(RealKind[NodeSettings]):
         connection = NodeConnection(settings.node)
         with progress.task(f"looking at {settings.node}"):
             now, facts = survey_node(settings, connection, arms, needs.commands)
-        facts |= facts_of(known) | {"boot": "slurm"}
+        facts |= {"slurm": known.get("SLURM_VERSION", ""), "cluster": known.get("ClusterName", ""), "boot": "slurm"}
         facts["features"] = {arm.contender.name: feature_of(settings, arm) for arm in arms}
         programs = read_programs(needs, now.architecture, means["cache"])
         progress.info(f"{settings.node}: {facts['cpu'] or 'unknown CPU'}; Slurm will reboot it for every trial")

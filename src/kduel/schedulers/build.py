@@ -145,7 +145,7 @@ def _build_one(
             with log.open("wb") as stream, progress.task(f"building {chosen.name} {chosen.version}"):
                 status = subprocess.run(
                     command, env=environment, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                    preexec_fn=_yield_to_others, check=False,
+                    preexec_fn=lambda: os.nice(19), check=False,
                 ).returncode  # fmt: skip
             if status != 0:
                 raise HostError(
@@ -159,10 +159,6 @@ def _build_one(
             )  # fmt: skip
 
     cache.entry(KIND, key_of(chosen), into)
-
-
-def _yield_to_others() -> None:
-    os.nice(19)
 
 
 def end_of_log(log: Path, lines: int = 25) -> str:

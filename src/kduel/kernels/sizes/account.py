@@ -146,10 +146,6 @@ def compare_pieces(baseline: Counter[str], contender: Counter[str]) -> list[Size
     return sorted(found, key=lambda line: (-abs(line.change), line.name))
 
 
-def shorten_path(directory: str, depth: int) -> str:
-    return "/".join(directory.split("/")[:depth])
-
-
 def kinds_of_change(rows: Iterable[SizeLine]) -> str:
     """Last line of scripts/bloat-o-meter: what was added and removed, what grew and shrank."""
     counts: Counter[str] = Counter()

@@ -16,7 +16,6 @@ from kduel.kernels.sizes.account import (
     account_for,
     compare_pieces,
     kinds_of_change,
-    shorten_path,
 )
 from kduel.kernels.sizes.objects import NAME
 
@@ -90,7 +89,7 @@ def lines_of_view(one: SizeAccount, other: SizeAccount, name: str, depth: int) -
             return found
         short: Counter[str] = Counter()
         for directory, size in found.items():
-            short[shorten_path(directory, depth)] += size
+            short["/".join(directory.split("/")[:depth])] += size
         return short
 
     return compare_pieces(sums(one), sums(other))

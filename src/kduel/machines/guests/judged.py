@@ -170,11 +170,6 @@ class GuestMachine(Machine):
         }
 
 
-def settings_of_peer(settings: QemuSettings) -> QemuSettings:
-    """The settings of the second guest, all else as the trial's."""
-    return structs.replace(settings, cpus=settings.peer.cpus, topology="", memory=settings.peer.memory)
-
-
 def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:
     """From the guest's marks and the host's times of them; empty where one is missing."""
     if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():

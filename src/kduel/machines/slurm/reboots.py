@@ -3,7 +3,6 @@
 import re
 
 from kduel.core.errors import HostError
-from kduel.machines.slurm.cluster import slurm
 
 DOCUMENTED = "docs/fleets.md lists the settings; contrib/slurm has an example."
 DOWN_AFTER_PANIC = (
@@ -17,11 +16,6 @@ CHOICE_LOST = (
     "ExecTime in helpers.conf is {} s: on a node where the helper takes longer, Slurm gives the choice up and reboots into "
     "the default kernel. Set ExecTime=60."
 )
-
-
-def cluster_settings() -> dict[str, str]:
-    """Settings that `scontrol show config` prints, by name. Raises HostError."""
-    return dict(re.findall(r"^(\w+)\s*= (.*?)\s*$", slurm("scontrol", "show", "config"), re.MULTILINE))
 
 
 def seconds(text: str) -> int | None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, ClassVar
+from typing import Annotated, BinaryIO, ClassVar
 
 from msgspec import Meta, field
 
@@ -254,7 +254,3 @@ class NodeJourney(Journey):
 def job_name(into: Path, node: str) -> str:
     """Name of the job, equal for all trials of a run on a node, whoever drives them."""
     return f"kduel-{sha256(os.fsencode(into.parent.absolute())).hexdigest()[:8]}-{node}"
-
-
-def facts_of(shown: dict[str, str]) -> dict[str, Any]:
-    return {"slurm": shown.get("SLURM_VERSION", ""), "cluster": shown.get("ClusterName", "")}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kduel.core.results import ContenderResult, PartResult, Results, first_date, stated_dates
+from kduel.core.results import ContenderResult, PartResult, Results, first_date, stated_date
 from kduel.core.text import list_few, plural, visible
 from kduel.report.content.evidence import evidence
 
@@ -78,7 +78,7 @@ def when(results: Results) -> str:
     study = results.study
     days = sorted(first_date([trial.started])[:10] for trial in results.trials if trial.started)
     if study.imported and not days:
-        days = sorted(visible(date[:10]) for date in stated_dates(results))
+        days = sorted(visible(date[:10]) for date in map(stated_date, results.environment.values()) if date)
     version = f"KDuel {visible(study.kduel, 60)}" if study.kduel else "KDuel, version not known"
     if study.imported:
         sources = ", ".join(visible(one.name, 100) for one in study.source[:NAMED])

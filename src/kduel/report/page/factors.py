@@ -6,7 +6,7 @@ from msgspec import Struct
 from kduel.core.results import Results
 from kduel.report.content.factors import FactorGroup, MatrixRow, effect_matrix, factor_groups
 from kduel.report.plots import effects as plots
-from kduel.report.plots.factors import interaction, other_factors, scaling
+from kduel.report.plots.factors import interaction, scaling
 
 
 class FactorPart(Struct, kw_only=True):
@@ -28,7 +28,7 @@ def factors_part(results: Results) -> FactorsPart | None:
     found = FactorsPart(groups=[], pictures=[])
     for group in factor_groups(results):
         drawn = []
-        for factor in other_factors(group):
+        for factor in dict.fromkeys(name for one in group.effects if one.kind == "simple" for name in one.at):
             drawn.append((factor, len(found.pictures)))
             found.pictures.append(plots.picture(interaction(group, factor, results.study.delta, plots.PAGE)))
         if not drawn and group.fits:

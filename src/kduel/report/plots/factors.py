@@ -26,11 +26,6 @@ from kduel.report.plots.effects import (
 PANEL = 300
 
 
-def other_factors(group: FactorGroup) -> list[str]:
-    """The factors that the first one's effect may depend on."""
-    return list(dict.fromkeys(name for one in group.effects if one.kind == "simple" for name in one.at))
-
-
 def mean_rows(group: FactorGroup, factor: str) -> list[Row]:
     """A row for each level of the first factor and of another: the mean over the cells of both, and 95 % of that mean alone."""
     subject = group.effects[0].factors[0]
