@@ -20,6 +20,11 @@ def list_few(names: Sequence[str], most: int = 6, more: str = "more") -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} {more}" if len(names) > most else "")
 
 
+def enumerate_names(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def visible(text: object, longest: int = LONGEST) -> str:
     """One line in which nothing is hidden: white space becomes a space, what is invisible or controls a terminal
     \\x1b or \\u202e. Cut at `longest` characters, with a mark."""

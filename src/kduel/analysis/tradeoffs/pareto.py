@@ -1,7 +1,6 @@
 """Throughput against latency against power: which contenders no other one beats, and where each stands."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec import Struct, field
 
@@ -9,6 +8,7 @@ from kduel.analysis.tradeoffs.duels import Duels, duels
 from kduel.core.experiment import Aspect, Statistic
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
+from kduel.core.text import enumerate_names
 
 AXES: dict[str, tuple[tuple[Aspect, ...], Statistic | None]] = {
     "throughput": (("throughput", "background-throughput", "scheduling"), None),
@@ -16,8 +16,6 @@ AXES: dict[str, tuple[tuple[Aspect, ...], Statistic | None]] = {
     "power": (("power",), None),
 }
 """By axis: its aspects, the better choice first, and their statistics; primary metrics go first."""
-
-Axis = Literal["throughput", "latency", "power"]
 
 
 class Position(Struct, kw_only=True):
@@ -58,27 +56,20 @@ class Front(Struct, kw_only=True):
 
     @property
     def statements(self) -> list[str]:
-        over = join_names([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
+        over = enumerate_names([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
         said = [
-            f"{name} is beaten by {join_names(by)} over {over}: nowhere better, somewhere worse."
+            f"{name} is beaten by {enumerate_names(by)} over {over}: nowhere better, somewhere worse."
             for name, by in self.beaten.items()
         ]
         if len(self.unbeaten) == 1:
             said.append(f"{self.unbeaten[0]} beats every other over {over}.")
-        elif self.undecided:
-            said.append(
-                f"Not shown to be beaten over {over}: {join_names(self.unbeaten)}. Verdicts are missing for more."
-            )
+            return said
+        rest = enumerate_names(self.unbeaten)
+        if self.undecided:
+            said.append(f"Not shown to be beaten over {over}: {rest}. Verdicts are missing for more.")
         else:
-            said.append(
-                f"Choosing among {join_names(self.unbeaten)} depends on preference: none beats another over {over}."
-            )
+            said.append(f"Choosing among {rest} depends on preference: none beats another over {over}.")
         return said
-
-
-def join_names(names: Sequence[str]) -> str:
-    """`a, b and c`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def front(results: Results) -> Front | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kduel.core.format import MISSING, effect, interval_text, plain_number
 from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
-from kduel.core.text import visible
+from kduel.core.text import enumerate_names, visible
 from kduel.judge.factors.contrasts import level_name
 from kduel.judge.verdict.headline import HINT, SAME, how_it_compares, shows_difference, undecided_text
 from kduel.judge.verdict.rule import Rule, gating_rule
@@ -188,8 +188,3 @@ def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 
     if result.verdict == "different":
         return f"{pair[0]} differs from {pair[1]} ({effect(result)})"
     return f"{pair[0]} {how_it_compares(result)} than {pair[1]} ({effect(result)})"
-
-
-def enumerate_names(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

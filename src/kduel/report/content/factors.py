@@ -11,12 +11,11 @@ from msgspec import Struct, structs
 from kduel.core.format import amount, effect, mean_and_sd, plain_number
 from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Results
-from kduel.core.text import align_columns, visible
+from kduel.core.text import align_columns, enumerate_names, visible
 from kduel.judge.factors.contrasts import level_name
 from kduel.judge.factors.headline import (
     Group,
     by_metric,
-    enumerate_names,
     matters,
     sentence_of,
     subjects,
