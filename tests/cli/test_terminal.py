@@ -320,3 +320,6 @@ def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
         assert "more: " in text and "load 9.5" in text and "waits for a CPU: tasks 46 % of 10 s" in text
         live.study = structs.replace(study, blocks=Blocks(turns=50))
         assert "of about 60 s" in "\n".join(lines()), "guests in turns last as long as their block"
+        live.study = study
+        live.start_boot([trial, structs.replace(trial, id="2", contender="old")], tmp_path)
+        assert "of about 60 s" in "\n".join(lines()), "and a boot as long as its trials"

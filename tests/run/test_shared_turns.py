@@ -21,9 +21,11 @@ from kduel.machines import machine_kind
 from kduel.machines.qemu import QemuMachine
 from kduel.run.check import check_turns
 from kduel.run.prepare import choose_turns
+from kduel.run.records import Records
 from kduel.run.script import TrialSetup, boot_script, in_order_of_turns, split_boot, split_host_record
 from kduel.schedulers.check import check_gates
 from kduel.store.collect import PreparedSteps
+from kduel.store.documents import TrialRecord
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
 from kduel.study.plan import make_plan
@@ -213,3 +215,15 @@ def test_a_shared_boot_takes_turns_where_the_study_asks_for_them(tmp_path: Path)
     for turns, chosen in (("0", 0), ('"off"', "off")):
         shared = Shared(tmp_path, turns)
         assert choose_turns(shared.study, machine, 3, Progress()) == chosen
+
+
+def test_the_time_of_a_shared_boot_counts_once() -> None:
+    """By it the time left is estimated."""
+    records = object.__new__(Records)
+    records.by_id = {
+        f"{number}": TrialRecord(
+            id=f"{number}", block=1, position=number, contender="a", status="ok", boot=boot, seconds=9.0
+        )
+        for number, boot in enumerate((0, 0, 0, 1))
+    }
+    assert records.seconds == 18

@@ -33,6 +33,7 @@ BOOTS_SHOWN = 3
 class Boot(Struct, kw_only=True):
     block: int
     contender: str
+    trials: int
     staged: Path
     began: float
 
@@ -55,7 +56,9 @@ class LiveRun:
 
     def start_boot(self, boot: list[PlannedTrial], staged: Path) -> None:
         contender = " and ".join(dict.fromkeys(planned.contender for planned in boot))
-        self.boots[boot[0].id] = Boot(block=boot[0].block, contender=contender, staged=staged, began=time.monotonic())
+        self.boots[boot[0].id] = Boot(
+            block=boot[0].block, contender=contender, trials=len(boot), staged=staged, began=time.monotonic()
+        )
 
     def end_trial(self, trial: TrialDone) -> None:
         """A trial has ended and is kept, or a run that has trials goes on."""
@@ -113,12 +116,12 @@ class LiveRun:
         # Its directory leaves this place when a boot is kept, or put aside to be made again.
         boots = [boot for boot in list(self.boots.values()) if boot.staged.is_dir()]
         waits = ", waiting for a CPU" if host.waiting_pct is not None and host.waiting_pct >= STARVED_PCT else ""
-        # Guests in turns last as long as all of their block.
-        at_once = len(self.study.names) if self.study.blocks.side_by_side else self.parallel
         out = []
         for boot in boots[:BOOTS_SHOWN]:
             seconds = time.monotonic() - boot.began
-            usual = f" of about {self.last.mean_seconds * at_once:.0f}" if self.last else ""
+            # Guests in turns last as long as all of their block.
+            trials = len(self.study.names) if self.study.blocks.side_by_side else boot.trials * self.parallel
+            usual = f" of about {self.last.mean_seconds * trials:.0f}" if self.last else ""
             out.append(
                 f"now: block {boot.block} · {visible(boot.contender, 80)} · "
                 f"{boot_phase(boot.staged)}{waits} · {seconds:.0f}{usual} s"

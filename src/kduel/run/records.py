@@ -22,8 +22,6 @@ class Records:
         self.by_id: dict[str, TrialRecord] = {}
         self.in_block: Counter[int] = Counter()
         """Number of trials of each block that are there."""
-        self.seconds = 0.0
-        """Seconds that all these trials took."""
         self.unbuilt = {
             contender.name: kernel.unbuilt
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
@@ -37,7 +35,11 @@ class Records:
         """Register a finished trial."""
         self.by_id[record.id] = record
         self.in_block[record.block] += 1
-        self.seconds += record.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that all these trials took, those of a boot that several share once."""
+        return sum({record.boot: record.seconds for record in self.by_id.values()}.values())
 
     def put_aside_parts(self) -> None:
         """Put aside the trials of blocks that lack others, where a block's trials are alive at once: it is made again as a whole."""
@@ -46,7 +48,6 @@ class Records:
                 void = Void(BLOCK_INTERRUPTED, "The run was interrupted before all trials of its block were kept.")
                 self.run.put_aside(self.run.directory(record.id), structs.replace(record, status="void", void=void))
                 del self.by_id[record.id]
-                self.seconds -= record.seconds
         self.in_block = Counter(record.block for record in self.by_id.values())
 
     def has_block(self, block: int) -> bool:
