@@ -162,6 +162,12 @@ def test_a_shared_cache_may_be_read_only(tmp_path: Path) -> None:
                 path.chmod(0o755)
 
 
+def test_an_entry_may_be_used_by_those_who_may_read_the_cache(tmp_path: Path) -> None:
+    entry = Cache(tmp_path).entry("kernels", "k", build)
+    manifest = tmp_path / "manifests" / "kernels" / "k.json"
+    assert [path.stat().st_mode & 0o777 for path in (entry, manifest)] == [0o755, 0o644]
+
+
 def test_the_digest_does_not_depend_on_holes(tmp_path: Path) -> None:
     (tmp_path / "full").write_bytes(bytes(4 << 20) + b"x")
     with (tmp_path / "sparse").open("wb") as stream:

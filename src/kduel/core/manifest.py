@@ -85,6 +85,8 @@ class Manifest(Struct, forbid_unknown_fields=True):
         handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
+                # As the entry: a cache may be shared.
+                os.fchmod(handle, 0o644)
                 stream.write(msgspec.json.encode(self))
             Path(name).replace(path)
         finally:
