@@ -64,7 +64,14 @@ def changed_section(found: Campaigns) -> PageSection:
     if shown:
         pair, most = shown[0]
         words = f"{most.benchmark}/{most.metric} {change_words(most)}{interval_words(most)}"
-        lead = f"The largest change: from {names[pair.before]} to {names[pair.after]}, {words}."
+        lead = f"The largest change, from {names[pair.before]} to {names[pair.after]}: {words}."
+        contenders = {column.name: column.contender for column in found.columns}
+        if (same := contenders[pair.after]) == contenders[pair.before]:
+            runs = run_numbers(found)
+            first, second = (
+                runs[c.run] for name in (pair.before, pair.after) for c in found.columns if c.name == name
+            )
+            lead = f"The largest change of one contender, {same}, from run {first} to run {second}: {words}."
         sentences += [" ".join([matter, *certainty(pairs)]), *next_step(found, pair)]
     table = (
         CampaignTable(head=["metric", "from", "to", "change", "verdict"], rows=rows, numbers_from=5) if rows else None

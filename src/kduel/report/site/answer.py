@@ -18,7 +18,7 @@ TONES = {
 NOT_JUDGED = "not judged"
 UNDATED = "unknown"
 STEPS = (
-    "To end the latest run, in the directory of the runs:",
+    "To go on with the latest run, in the directory of the runs:",
     "What differs since that began, in the directory of the runs:",
     "What changed from the last run but one to the last, in the directory of the runs:",
     "The whole report, in the directory of the runs:",

@@ -108,13 +108,14 @@ def overview(
     reports: dict[str, str],
 ) -> Page:
     """All runs, with the ways to all other pages."""
+    known = {row["path"]: row for row in runs}
     of_run = by_run(itertools.chain(*verdicts.values()), whole=False)
     pairs_head: Row = [
         "contender",
         "against",
         Cell("runs", number=True),
         "run by run, oldest first",
-        "the latest run",
+        "the latest finished run",
     ]
     pairs: list[Row] = [
         [
@@ -122,7 +123,7 @@ def overview(
             baseline,
             number(len(by_run(rows)), 0),
             Cell("", strip=strip(rows, reports)),
-            counted_words(next(iter(by_run(rows).values()))),
+            counted_words(latest_finished(rows, known)[0]),
         ]
         for (baseline, contender), rows in verdicts.items()
     ]
@@ -153,7 +154,6 @@ def overview(
     ]
     if skipped := [[row["path"], row["reason"]] for row in rows_of(index, "skipped")]:
         sections.append(Section(heading="Not readable", table=table(["directory", "reason"], skipped)))
-    known = {row["path"]: row for row in runs}
     answers = []
     steps = []
     for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
