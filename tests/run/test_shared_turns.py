@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -22,6 +23,7 @@ from kduel.machines.qemu import QemuMachine
 from kduel.run.check import check_turns
 from kduel.run.prepare import choose_turns
 from kduel.run.records import Records
+from kduel.run.repeat import Repeats
 from kduel.run.script import TrialSetup, boot_script, in_order_of_turns, split_boot, split_host_record
 from kduel.schedulers.check import check_gates
 from kduel.store.collect import PreparedSteps
@@ -227,3 +229,8 @@ def test_the_time_of_a_shared_boot_counts_once() -> None:
         for number, boot in enumerate((0, 0, 0, 1))
     }
     assert records.seconds == 18
+    aside = [
+        structs.replace(record, repeats=repeats) for repeats in (0, 1) for record in list(records.by_id.values())[:3]
+    ]
+    run: Any = SimpleNamespace(put_asides=lambda: [(Path(), record) for record in aside])
+    assert Repeats(run, None, 4).seconds == 18

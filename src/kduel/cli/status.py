@@ -135,6 +135,7 @@ def read_status(path: Path) -> RunStatus:
     from kduel.judge.verdict.interim import primary_results
     from kduel.judge.verdict.unfinished import find_unfinished
     from kduel.store.collect import collect
+    from kduel.store.documents import boot_seconds
     from kduel.store.fleet_state import read_live, read_state
     from kduel.store.integrity import derived_plan, find_removed, trials_of
     from kduel.store.run_lock import at_work
@@ -182,7 +183,7 @@ def read_status(path: Path) -> RunStatus:
                 planned=len(blocks),
                 trials=len(own),
                 void=sum(record.status == "void" for record in own),
-                seconds=sum(record.seconds for record in own) / len(own) * size if own else 0.0,
+                seconds=boot_seconds(own) / len(own) * size if own else 0.0,
                 message=out[name].message if name in out else doing.message if doing else "",
             )
         )

@@ -8,7 +8,7 @@ from msgspec import structs
 from kduel.core.experiment import BLOCK_INTERRUPTED, LEFT_OUT, Void
 from kduel.core.void_codes import find_unmeasurable, may_be_contenders
 from kduel.run.repeat import Boot
-from kduel.store.documents import Lock, TrialRecord
+from kduel.store.documents import Lock, TrialRecord, boot_seconds
 from kduel.store.integrity import checked_plan, trials_of
 from kduel.store.rundir import RunDir
 
@@ -38,8 +38,8 @@ class Records:
 
     @property
     def seconds(self) -> float:
-        """Seconds that all these trials took, those of a boot that several share once."""
-        return sum({record.boot: record.seconds for record in self.by_id.values()}.values())
+        """Seconds that all these trials took."""
+        return boot_seconds(self.by_id.values())
 
     def put_aside_parts(self) -> None:
         """Put aside the trials of blocks that lack others, where a block's trials are alive at once: it is made again as a whole."""

@@ -16,7 +16,7 @@ from kduel.core.this_host import text_of
 from kduel.core.void_codes import never_began
 from kduel.guest.emulator import NO_FAULT
 from kduel.guest.hosttotals import HostSnapshot, cpu_times, taken_by_others
-from kduel.store.documents import Disturbance, TrialRecord
+from kduel.store.documents import Disturbance, TrialRecord, boot_seconds
 from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial
 
@@ -62,8 +62,7 @@ class Repeats:
         self.made: Counter[tuple[str, str]] = Counter()
         self.locked_up: Counter[str] = Counter()
         """By contender: lockups that were taken for the emulator's."""
-        self.seconds = 0.0
-        """Seconds that these boots took together."""
+        self.counted: list[TrialRecord] = []
         for _, record in run.put_asides():
             self.count(record, record.void.code if record.void else "")
 
@@ -71,7 +70,12 @@ class Repeats:
         """A trial was put aside for that reason."""
         self.made[record.id, code] += 1
         self.locked_up[record.contender] += is_lockup(record)
-        self.seconds += record.seconds
+        self.counted.append(record)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that these boots took together."""
+        return boot_seconds(self.counted)
 
     def times_made(self, boot: Boot) -> int:
         return max(sum(count for (trial, _), count in self.made.items() if trial == one.id) for one in boot)

@@ -1,5 +1,6 @@
 """The documents in a run's directory, typed and versioned; plan.jsonl follows from the lock (store.integrity)."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -196,6 +197,11 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
             void=void, started=datetime.now(UTC).isoformat(timespec="milliseconds"), boot=planned.boot,
             steps=planned.steps, member=planned.host,
         )  # fmt: skip
+
+
+def boot_seconds(records: Iterable[TrialRecord]) -> float:
+    """Seconds that the boots of these trials took; one that several share has its time in the record of each."""
+    return sum({(record.boot, record.repeats): record.seconds for record in records}.values())
 
 
 def study_of(lock: Lock, text: str) -> Study:
