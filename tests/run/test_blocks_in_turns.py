@@ -269,12 +269,18 @@ def test_memory_for_all_guests_must_be_there(tmp_path):
     )
 
 
+CACHE_AND_TMPFS = "anon 1\nfile 1073741824\nshmem 536870912\ninactive_file 402653184\nactive_file 134217728\n"
+"""Half of what is called `file` is on a tmpfs, and cannot be freed."""
+
+CACHE_OF_V1 = "inactive_file 1\ntotal_cache 1073741824\ntotal_inactive_file 536870912\ntotal_active_file 0\n"
+
+
 @pytest.mark.parametrize(
     ("line", "group", "files"),
     [
-        ("0::/ci/job", "ci", {"memory.max": "3221225472", "memory.current": "1610612736", "memory.stat": "anon 1\nfile 536870912"}),
+        ("0::/ci/job", "ci", {"memory.max": "3221225472", "memory.current": "1610612736", "memory.stat": CACHE_AND_TMPFS}),
         ("0::/", "", {"memory.max": "2147483648", "memory.current": "0"}),
-        ("4:memory:/ci", "memory/ci", {"memory.limit_in_bytes": "2147483648", "memory.usage_in_bytes": "0"}),
+        ("4:memory:/ci", "memory/ci", {"memory.limit_in_bytes": "2147483648", "memory.usage_in_bytes": "536870912", "memory.stat": CACHE_OF_V1}),
         # A container sees its own group at the top, and the host's name of it.
         ("4:memory:/docker/0a", "memory", {"memory.limit_in_bytes": "2147483648", "memory.usage_in_bytes": "0"}),
     ],

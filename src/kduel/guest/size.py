@@ -36,7 +36,7 @@ def why_no_memory(guests: int, memory: int, root: Path = Path("/")) -> str:
 
 
 def rooms_of_groups(root: Path) -> Iterator[int]:
-    """Bytes that each control group of this process, and each above it, may still take, its page cache included, as that can be freed
+    """Bytes that each control group of this process, and each above it, may still take, the cache of files included, as that can be freed
     (the kernel's Documentation/admin-guide: cgroup-v2.rst, cgroup-v1/memory.rst)."""
     for line in text_of(root / "proc/self/cgroup").splitlines():
         number, controllers, path = line.split(":", 2)
@@ -44,11 +44,13 @@ def rooms_of_groups(root: Path) -> Iterator[int]:
             continue
         top = root / "sys/fs/cgroup" / ("" if number == "0" else "memory")
         names = ("max", "current") if number == "0" else ("limit_in_bytes", "usage_in_bytes")
+        # What is on a tmpfs counts as a file there, but is in neither of these lists.
+        lists = re.compile(rf"^{'' if number == '0' else 'total_'}(?:in)?active_file (\d+)$", re.MULTILINE)
         for group in (top / path.lstrip("/") / "x").parents:
             limit, used = (text_of(group / f"memory.{name}").strip() for name in names)
-            cached = re.search(r"^(?:file|total_cache) (\d+)$", text_of(group / "memory.stat"), re.MULTILINE)
+            cached = sum(map(int, lists.findall(text_of(group / "memory.stat"))))
             if limit.isdecimal() and used.isdecimal():
-                yield max(0, int(limit) - int(used) + (int(cached[1]) if cached else 0))
+                yield max(0, int(limit) - int(used) + cached)
             if group == top:
                 break
 
