@@ -127,6 +127,10 @@ def test_two_changes_are_told_with_the_levels_of_the_segments(levels: list[float
     found = search.run()
     assert found.set in ([order[culprit]], [order[9]])
     assert any(one.change.is_beyond(2.0) for one in found.segments)
+    about = MeasurementNotes(subject="a command", host="this", reproduce="kduel bisect", subjects={})
+    first = page_of(found, about).sections[0]
+    for said in (as_text(found, about), " ".join(first.sentences)):
+        assert "Another change, " in said, "a page answers as the text does"
 
 
 def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:

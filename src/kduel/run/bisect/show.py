@@ -68,6 +68,16 @@ def how_measured(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
     ]
 
 
+def other_changes(outcome: SearchOutcome) -> list[str]:
+    """Sentences on further changes, beside the one that was found, and where they lie."""
+    least = 0.1 * abs(outcome.effect.mean if outcome.effect else 0.0)
+    return [
+        f"Another change, {format_change(one.change)}, lies between {one.low[:SHORT]} and {one.high[:SHORT]}: search there for it."
+        for one in outcome.segments
+        if one.change.is_beyond(least)
+    ]
+
+
 def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
     """The outcome as a page: the commit, by how much, how sure, and what to do next; then the levels."""
     commits = [f"{commit[:SHORT]} {about.subjects.get(commit, '')}".strip() for commit in outcome.set]
@@ -82,6 +92,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
         sentences = [
             sure,
             f"Next: git show {outcome.set[0][:SHORT]}" if len(commits) == 1 else "They cannot be distinguished.",
+            *other_changes(outcome),
         ]
         if outcome.confirmed is False:
             sentences.append("To be surer, the same command with more blocks to confirm it: --confirm 24")
@@ -140,13 +151,7 @@ def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
     lines += wrap(CONFIRMED[outcome.confirmed])
     if many == 1:
         lines.append(f"To see it: git show {outcome.set[0][:SHORT]}")
-    for segment in outcome.segments:
-        if segment.change.is_beyond(0.1 * abs(outcome.effect.mean if outcome.effect else 0.0)):
-            lines += wrap(
-                f"Another change, {format_change(segment.change)}, lies between {segment.low[:SHORT]} and "
-                f"{segment.high[:SHORT]}: search there for it."
-            )
-    return lines
+    return [*lines, *(line for sentence in other_changes(outcome) for line in wrap(sentence))]
 
 
 def _not_found_lines(outcome: SearchOutcome) -> list[str]:
