@@ -126,7 +126,7 @@ def test_the_commit_is_found_and_written_as_json_text_and_plot(
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (("c0", "c3", "--measure", "cat value"), 1, "Nothing to find: the ends differ by less than 1 %"),
+        (("c0", "c3", "--measure", "cat value"), 1, "Nothing found: the ends differ by less than 1 %"),
         (("c0", "c3", "--measure", "true"), 1, "the command printed nothing"),
         (("c0", "c3", "--measure", "echo NaN"), 1, "printed NaN, which is no finite number"),
         (("c0", "c3", "--measure", "echo 1 2"), 1, "printed 2 numbers, not one"),

@@ -13,7 +13,7 @@ from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
 from kduel.run.bisect.outcome import Reading, difference, interval
 from kduel.run.bisect.posterior import RATIOS, SCALES, VARIANCES, Model
-from kduel.run.bisect.show import MeasurementNotes, as_text, page_of
+from kduel.run.bisect.show import MeasurementNotes, as_text, page_of, title
 from kduel.run.bisect.terms import SearchSettings, Unmeasurable
 
 QUICK = SearchSettings(confirm=0, negligible=0.001, most=1500)
@@ -152,9 +152,11 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
         "how sure, what next"
     )
     many = page_of(structs.replace(found, set=order[7:10], confirmed=False), about).sections[0]
-    assert len(many.bullets) == 3 and "--confirm" in many.sentences[-1]
-    nothing = page_of(structs.replace(found, set=[], why="the ends are equal"), about).sections[0]
-    assert "the ends are equal" in nothing.lead
+    assert len(many.bullets) == 3 and "--seed" in many.sentences[-1], "more of --confirm may measure nothing more"
+    unknown = structs.replace(found, set=[], why="no change was established in 40 measurements")
+    for said in (page_of(unknown, about).sections[0].lead, as_text(unknown, about).splitlines()[0], title(unknown)):
+        assert "othing found" in said, "not that there is nothing"
+    assert unknown.why in page_of(unknown, about).sections[0].lead
 
 
 def test_a_level_of_zero_has_no_effect_in_per_cent() -> None:

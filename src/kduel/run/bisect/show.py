@@ -82,7 +82,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
     """The outcome as a page: the commit, by how much, how sure, and what to do next; then the levels."""
     commits = [f"{commit[:SHORT]} {about.subjects.get(commit, '')}".strip() for commit in outcome.set]
     change = f"Difference between the ends: {format_change(outcome.effect)}" if outcome.effect else ""
-    lead, sentences = f"Nothing to find: {outcome.why}.", [f"{change}."] if change else []
+    lead, sentences = f"Nothing found: {outcome.why}.", [f"{change}."] if change else []
     if commits:
         doubt = "Probably, but not confirmed, " if outcome.confirmed is False else ""
         size = f" by {format_change(outcome.effect)}" if outcome.effect else ""
@@ -95,7 +95,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
             *other_changes(outcome),
         ]
         if outcome.confirmed is False:
-            sentences.append("To be surer, the same command with more blocks to confirm it: --confirm 24")
+            sentences.append("To be surer, search anew: the same command with another --seed.")
     rows = [
         [
             level.commit[:SHORT],
@@ -155,7 +155,7 @@ def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
 
 
 def _not_found_lines(outcome: SearchOutcome) -> list[str]:
-    lines = wrap(f"Nothing to find: {outcome.why}.")
+    lines = wrap(f"Nothing found: {outcome.why}.")
     if outcome.effect is not None:
         lines += wrap(f"Difference between the ends: {format_change(outcome.effect)}.")
     return lines
@@ -270,7 +270,7 @@ def specification(outcome: SearchOutcome, width: int = 640) -> dict[str, Any]:
 
 def title(outcome: SearchOutcome) -> str:
     if not outcome.set:
-        return f"{outcome.metric}: nothing to find"
+        return f"{outcome.metric}: nothing found"
     first, *others = outcome.set
     commits = f"one of {len(outcome.set)} commits" if others else first[:SHORT]
     size = f" by {format_change(outcome.effect)}" if outcome.effect else ""
