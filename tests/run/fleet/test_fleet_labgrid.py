@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from heard import Heard
 
+from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.fleets import check_members
@@ -124,6 +126,17 @@ def test_a_coordinator_that_does_not_answer_is_named(tmp_path: Path, monkeypatch
     board.real = Real(environment="env.yaml", files="files", commands=["boot"], place="b1")
     with pytest.raises(HostError, match="does not answer"):
         board._client("acquire")
+
+
+def test_a_place_that_cannot_be_given_back_is_told_and_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lying(tmp_path, monkeypatch, "echo coordinator is away >&2; exit 1")
+    board, heard = LabgridMachine.__new__(LabgridMachine), Heard()
+    board.real = Real(environment="env.yaml", files="files", commands=["boot"], place="b1")
+    board._offered, board._acquired, board.cache = None, True, Cache(tmp_path / "cache", heard)
+    board.close()
+    board.close()
+    (told,) = heard.warned
+    assert "coordinator is away" in told and "labgrid-client -p b1 release" in told
 
 
 def test_a_board_of_a_lab_is_described_once_for_all_places():

@@ -143,8 +143,9 @@ class LabgridMachine(DescribedBoard):
             return False
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            what = "cannot be had" if verb == "acquire" else "stays acquired"
             raise HostError(
-                f"the place {self.real.place} cannot be had: {said[0] if said else 'labgrid-client gives no reason'}",
+                f"the place {self.real.place} {what}: {said[0] if said else 'labgrid-client gives no reason'}",
                 f"See who has it: labgrid-client -p {self.real.place} show.",
             )
         return True
@@ -251,9 +252,14 @@ class LabgridMachine(DescribedBoard):
         super().close()
         if self._acquired:
             self._acquired = False
-            # Where the coordinator is away, the place stays acquired by this user, and the next run finds it so.
-            with contextlib.suppress(HostError):
+            # A coordinator that is away ends no run, whose trials are whole; a later run uses a place that is ours, and leaves it so.
+            try:
                 self._client("release")
+            except HostError as error:
+                place = self.real.place
+                self.cache.progress.warn(
+                    f"{error.message}; to give the place back: labgrid-client -p {place} release"
+                )
 
 
 def present_output(console: Any) -> bytes:
