@@ -91,7 +91,7 @@ def read_task_clock(text: str) -> float:
 
 
 def read_row(text: str, event: str) -> tuple[str, str, int]:
-    """An event's value, unit, and nanoseconds that it ran (`perf stat -x,`). Raises ParseError if not all."""
+    """An event's value, unit, and nanoseconds that it ran (`perf stat -x,`). Raises ParseError if not always counted."""
     rows = [line.split(",") for line in split_lines(text, "the output of perf stat")]
     found = [row for row in rows if len(row) >= 5 and row[2] == event]
     if len(found) != 1:

@@ -162,7 +162,7 @@ class Samples(Struct, kw_only=True):
 
     @property
     def evidence(self) -> Evidence:
-        """The part of chance in the values; what should always be the same does so until a repetition differs."""
+        """The part of chance in the values: none in counts, nor in what is always the same, until a repetition differs."""
         if self.counted:
             return Evidence.COUNTED
         if not self.metric.exact:

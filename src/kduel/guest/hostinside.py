@@ -18,7 +18,7 @@ from kduel.guest.hosttotals import (
 
 
 def step_inside(trial: Path, name: str) -> HostStep | None:
-    """The record of one step by its directory's name; None where cut. Nothing tells programs' times apart."""
+    """The record of one step by its directory's name; None where missing or cut. It has no times by program."""
     texts = [read_captured(trial / "host" / f"{name}.{moment}") for moment in ("begin", "end")]
     first, last = (snapshot(one) for one in texts)
     if first is None or last is None or last.at < first.at:

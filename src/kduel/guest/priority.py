@@ -109,8 +109,8 @@ def keep_off(process: int, vcpus: Collection[int], pinned: Collection[int]) -> N
 
 
 def set_affinity(thread: int, cpus: Collection[int]) -> None:
-    """Let a thread of QEMU run on these CPUs alone, as its user, for whom a container's root without CAP_SYS_NICE may
-    not. Raises ProcessLookupError where it has ended, HostError."""
+    """Let a thread of QEMU run on these CPUs alone; as the thread's user, where root has no CAP_SYS_NICE (a container).
+    Raises ProcessLookupError where it has ended, HostError."""
     try:
         os.sched_setaffinity(thread, cpus)
     except PermissionError:

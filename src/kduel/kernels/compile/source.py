@@ -91,7 +91,7 @@ def patch_tree(source: SourceTree, patch: Path, *, cache: Cache) -> SourceTree:
 
 
 def untar(archive: Path | None, into: Path, feed: subprocess.Popen[bytes] | None = None) -> None:
-    """Unpack a tar of any compression; members that would leave the directory are refused by tar. Raises errors."""
+    """Unpack a tar of any compression; tar refuses members that would leave `into`. Raises InputError, HostError."""
     command = ["tar", "-x", "-C", str(into), "--no-same-owner", "--no-same-permissions", "-f", str(archive or "-")]
     with as_tar_error():
         done = subprocess.run(

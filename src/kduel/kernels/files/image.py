@@ -148,7 +148,7 @@ def has_pvh_entry(elf: Bytes) -> bool:
 
 
 def pvh_entry(elf: Bytes) -> int | None:
-    """The address at which QEMU enters a 64-bit little-endian ELF by PVH; None before Linux 5.0, and others."""
+    """The address at which QEMU enters a 64-bit little-endian ELF by PVH; None where it cannot, as before Linux 5.0."""
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) < 64:
         return None
     if OLD_BANNER.search(elf) is not None:

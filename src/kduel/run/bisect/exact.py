@@ -209,7 +209,7 @@ def bisect(
     first_parent: bool = False,
     paths: Sequence[str] = (),
 ) -> ExactSearch:
-    """The first commit after `old`, up to `new`, with the cost of `new`. Raises NotMeasuredError for bad ends."""
+    """The first commit after `old`, up to `new`, with its cost. Raises NotMeasuredError where both cost the same, or have none."""
     ends = []
     for commit in (old, new):
         try:

@@ -26,7 +26,8 @@ class PathStep(Struct, frozen=True, kw_only=True):
 
 
 def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> list[PathStep]:
-    """The commits of `values`, each after its ancestors, with the change against the nearest one in cost."""
+    """The commits of `values`, each after its ancestors, with the change against the nearest of these; of a merge,
+    against the side nearest in cost."""
     order = [good, *order_commits(tree, good, bad, values)]
     steps = [PathStep(commit=good, value=values[good])]
     for place, commit in enumerate(order[1:], 1):

@@ -83,12 +83,12 @@ class ForeignFormat(ABC):
         """Raises InputError where a file that is brought in does not say clearly what it holds; a kept import is not asked."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        """Name of the contender, the user's or the file's own; None where it names several; `alone`: in one file."""
+        """Name of the contender, the user's or the file's own; None where it names several; `alone`: no other file."""
         return given or (None if self.names_contenders else file_stem(path))
 
     @abstractmethod
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        """All values, of that `contender`; what else there is goes to `skipped`. Raises InputError with place."""
+        """All values, of that `contender`; a sentence on each other thing goes to `skipped`. Raises InputError with place."""
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         """The contenders in the order in which the file names them; empty where it is that of the values."""

@@ -174,7 +174,7 @@ def check_alone(
 
 
 def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignFormat], skipped: list[str]) -> Gathering:
-    """The rows of all files. A benchmark without a name is called as the file, or as its contender's only file."""
+    """The rows of all files. Without its own name a benchmark is called as its file, or `table` (a file each)."""
     alone = len({stored.contender for stored in files}) == len(files)
     stems = {file_stem(Path(stored.stored)) for stored in files}
     gathering = Gathering()
