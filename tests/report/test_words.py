@@ -127,6 +127,15 @@ def test_a_size_is_no_faster_or_slower(verdict: Verdict, effect_pct: float, unit
     assert headline([made], "a", "b", "metric", 1.0).startswith(said)
 
 
+@pytest.mark.parametrize(("verdict", "word"), [("faster", "steadier"), ("slower", "less steady")])
+def test_a_spread_is_no_faster_or_slower(verdict: Verdict, word: str) -> None:
+    made = metric(verdict, 30.0, better="lower")
+    made.statistic, made.scale = "sd", "ratio"
+    assert made.word == word
+    said = "better" if verdict == "faster" else "worse"
+    assert headline([made], "a", "b", "metric", 1.0).startswith(f"b is {said} than a")
+
+
 def test_a_run_without_any_value_is_not_called_unable_to_distinguish() -> None:
     """Interrupted before its first block was complete."""
     empty = metric("undecided")
