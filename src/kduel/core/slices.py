@@ -1,5 +1,5 @@
 """Slices: a step measured in pieces spread over a trial, their reduction to one number, and what varies. Other work
-on the host comes in spells of seconds: of slices over the whole trial each boot has a share in them."""
+on the host comes in spells of seconds, of which slices over the whole trial meet a share in every boot."""
 
 import math
 import random

@@ -18,7 +18,7 @@ ASSIGNMENT = re.compile(r"^\s*([\w-]+)-(?:(y|objs)|\$\(CONFIG_(\w+)\))\s*[:+]?=\
 
 
 class OptionSizes:
-    """Answers for one tree; Makefiles that do more than assign lists are understood as far as they do."""
+    """Configuration options that bring the objects of one tree, by its Makefiles as far as these assign lists."""
 
     def __init__(self, tree: Path) -> None:
         self.tree = tree
