@@ -59,9 +59,9 @@ def test_each_trial_has_the_record_of_its_turns(run_in_turns, kduel):
 def test_a_block_is_made_again_as_a_whole(run_in_turns):
     run = run_in_turns("faults = {new = 1}")
     again = records(run, "repeated")
-    assert [(one["contender"], one["block"]) for one in again].sort() == [
-        (name, block) for block in (1, 2) for name in ("outside-new", "outside-old")
-    ].sort()
+    assert sorted((one["contender"], one["block"]) for one in again) == [
+        (name, block) for name in ("outside-new", "outside-old") for block in (1, 2)
+    ]
     assert len(again) == 4
     assert [one["void"] and one["void"]["code"] for one in again if one["contender"] == "outside-old"] == [None] * 2
     assert [one["repeats"] for one in records(run)] == [1] * 4
