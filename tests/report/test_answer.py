@@ -179,6 +179,9 @@ def test_more_trials_are_advised_only_where_they_help() -> None:
             metric.warnings = [FindingResult(code="quantised", message="seen")]
     said = answer(results)
     assert said.command == "" and said.step.endswith(f"{catalogue()['quantised'].undecided}.")
+    first, *_ = (metric for metric in results.gating if metric.open)
+    first.warnings, first.contradicted = [], True
+    assert answer(results).command == "", "what data contradict, no number of trials settles"
 
 
 def test_nothing_is_called_settled_beside_a_heavy_finding() -> None:

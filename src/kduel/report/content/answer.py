@@ -279,7 +279,7 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         if most and (command := command_of_blocks(results, run, TEN)):
             return f"{sentence.partition(':')[0].rstrip('.')}. To measure {TEN} blocks:", command
         return sentence, ""
-    if not (more := [m for m in undecided if not reason_of_findings(m)]):
+    if not (more := [m for m in undecided if not (m.torn or m.contradicted or reason_of_findings(m))]):
         return sentence, ""
     short = f"Undecided{foremost_reason(more, results)}".partition(":")[0].rstrip(".")
     return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
