@@ -244,5 +244,10 @@ def test_what_was_measured_once_is_measured_again_by_a_command_to_paste() -> Non
     words = answer(results, "'my runs/one'").command.split(" ", 3)
     assert words[:2] == ["kduel", "run"] and "--blocks=10" in words[3] and "--blocks=1 " not in words[3]
     assert shlex.split(" ".join(words))[2] == "my runs/one/study.toml", "the study that lies in the run"
-    results.study.text = ""
+    assert " --out=./../10-blocks" in answer(results, ".").command, "not in the run, to which that would be a change"
+    results.trials[0].machine = "rack1"
+    assert answer(results, "one").command == "", (
+        "a fleet's run has several machines, a merged one no study of its own"
+    )
+    results.trials[0].machine, results.study.text = "", ""
     assert answer(results, "one").command == "", "nothing is invented where the study is not known"

@@ -76,7 +76,10 @@ def reproduction(results: Results) -> Reproduction | None:
 
 
 def command_of_blocks(results: Results, run: str, blocks: int) -> str:
-    """The command that measures a run again in so many blocks, `run` as the user types it; empty where no command line says all."""
+    """The command that measures a run again in so many blocks, `run` as the user types it; empty where no command line says all, as
+    of several machines."""
+    if any(trial.machine or trial.part for trial in results.trials):
+        return ""
     try:
         asked = assemble(parse_study(results.study.text, FILE), results.study.text, FILE)
         words, notes = options(results, asked)
@@ -84,7 +87,9 @@ def command_of_blocks(results: Results, run: str, blocks: int) -> str:
         return ""
     same = [word for word in words if not word.startswith(("--blocks", "--max-blocks"))]
     again = shlex.join([*same, f"--blocks={blocks}"])
-    return "" if notes else f"kduel run {run}/{FILE} {again} --out={run}-{blocks}-blocks"
+    # Of `.` the name would lie in the run itself.
+    out = f"{run}/../{blocks}-blocks" if run.endswith(".") else f"{run}-{blocks}-blocks"
+    return "" if notes else f"kduel run {run}/{FILE} {again} --out={out}"
 
 
 def exact_spec(contender: ContenderResult) -> str:
