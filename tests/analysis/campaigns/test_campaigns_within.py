@@ -262,7 +262,8 @@ def test_what_changed_comes_first_and_the_largest_of_it(run: Path) -> None:
     assert first.sentences[0].startswith(f"{len(shown)} of {len([m for m in found.between[0].changes if m.n])} ")
     assert [section.heading for section in wording.page_of(found, brief=True).sections] == ["What changed"]
     nothing = wording.page_of(campaigns([str(run)], delta=99.0)).sections[0]
-    assert nothing.table is None and nothing.lead and not nothing.sentences
+    assert nothing.table is None and not nothing.sentences
+    assert nothing.lead.startswith("No change that matters is shown: 0 of ")
 
 
 def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_path: Path) -> None:

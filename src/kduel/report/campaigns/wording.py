@@ -64,15 +64,17 @@ def changed_section(found: Campaigns) -> PageSection:
     if shown:
         pair, most = shown[0]
         words = f"{most.benchmark}/{most.metric} {change_words(most)}{interval_words(most)}"
-        lead = f"The largest change, from {names[pair.before]} to {names[pair.after]}: {words}."
+        larger = any(abs(relative_pct(one) or 0.0) > abs(relative_pct(most) or 0.0) for _, one in shown)
+        largest = f"The largest change{', maxima and spreads aside' * larger}"
+        lead = f"{largest}, from {names[pair.before]} to {names[pair.after]}: {words}."
         contenders = {column.name: column.contender for column in found.columns}
         if (same := contenders[pair.after]) == contenders[pair.before]:
             runs = run_numbers(found)
             first, second = (
                 runs[c.run] for name in (pair.before, pair.after) for c in found.columns if c.name == name
             )
-            lead = f"The largest change of one contender, {same}, from run {first} to run {second}: {words}."
-        sentences += [" ".join([matter, *certainty(pairs)]), *next_step(found, pair)]
+            lead = f"{largest}{',' * larger} of one contender, {same}, from run {first} to run {second}: {words}."
+        sentences += [" ".join([matter, *certainty(found, pairs)]), *next_step(found, pair)]
     table = (
         CampaignTable(head=["metric", "from", "to", "change", "verdict"], rows=rows, numbers_from=5) if rows else None
     )
@@ -105,10 +107,10 @@ def runs_legend(found: Campaigns) -> list[str]:
     return [f"R{list_few([*said.values()], MOST_NAMED)[1:]}."] if len(runs) > 1 else []
 
 
-def certainty(pairs: Sequence[ColumnChange]) -> list[str]:
+def certainty(found: Campaigns, pairs: Sequence[ColumnChange]) -> list[str]:
     """Sentences on how sure changes are, and whether anything is known to be their cause."""
-    apart = [pair for pair in pairs if not (pair.exact or pair.attribution.same_run)]
-    sure = [BETWEEN] if apart else []
+    run = {column.name: column.run for column in found.columns}
+    sure = [BETWEEN] if any(not pair.exact and run[pair.before] != run[pair.after] for pair in pairs) else []
     causes = {pair.attribution.cause for pair in pairs}
     if len(causes) == 1 and (cause := causes.pop()):
         group, _, name = cause.rpartition(".")
@@ -118,10 +120,10 @@ def certainty(pairs: Sequence[ColumnChange]) -> list[str]:
             if group
             else f"Only one known thing differs: {cause}.",
         ]
-    blind = any(
-        pair.attribution.cause is None and (pair.attribution.things or pair.attribution.unknown) for pair in pairs
-    )
-    return [*sure, "No cause can be named: too much else differs, or too little is known."] if blind else sure
+    about = [pair.attribution for pair in pairs]
+    blind = sum(one.cause is None and bool(one.things or one.unknown) for one in about)
+    none = "No" if blind == len(pairs) else f"In {blind} of {len(pairs)} pairs no"
+    return [*sure, f"{none} cause can be named: too much else differs, or too little is known."] if blind else sure
 
 
 def next_step(found: Campaigns, pair: ColumnChange) -> list[str]:
