@@ -245,6 +245,18 @@ def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) 
     assert re.search(r'<p class="next">[^<]*<code>kduel diff day2 day3</code></p>', text)
 
 
+def test_no_merged_run_is_to_be_compared_by_a_command_that_refuses_it(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    for day, change in enumerate((0, 5), 1):
+        made = [make_run(tmp_path / f"made{day}{half}", change, seed=day + half, day=day) for half in (0, 20)]
+        called("merge", *made, "--out", place / f"both{day}")
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    assert "<code>kduel report both2</code>" in words_of(tmp_path / "site/index.html")
+    make_run(place / "day3", 5, seed=3, day=3)
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    assert "<code>kduel report day3</code>" in words_of(tmp_path / "site/index.html")
+
+
 def test_counts_and_what_is_undecided_have_no_confidence(tmp_path: Path) -> None:
     """The range of a count over conditions was taken for an interval."""
     exact = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg"})

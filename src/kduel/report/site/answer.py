@@ -25,15 +25,14 @@ STEPS = (
 )
 
 
-def next_steps(runs: Iterable[str], begun: str, between: list[str]) -> list[tuple[str, str]]:
-    """Sentence and command of what follows from the runs of a pair, the newest first."""
+def next_steps(runs: Iterable[str], begun: str, between: list[str], whole: set[str]) -> list[tuple[str, str]]:
+    """Sentence and command of what follows from the runs of a pair, the newest first; only what is `whole` can be compared."""
     paths = list(runs)
     if begun:
         return [(STEPS[0], f"kduel resume {shlex.quote(begun)}")]
-    if between:
-        return [(STEPS[1], f"kduel diff {shlex.join(between)}")]
-    if len(paths) > 1:
-        return [(STEPS[2], f"kduel diff {shlex.join([paths[1], paths[0]])}")]
+    for step, pair in ((STEPS[1], between), (STEPS[2], paths[1::-1])):
+        if len(pair) > 1 and whole.issuperset(pair):
+            return [(step, f"kduel diff {shlex.join(pair)}")]
     return [(STEPS[3], f"kduel report {shlex.quote(paths[0])}")]
 
 

@@ -156,13 +156,14 @@ def overview(
         sections.append(Section(heading="Not readable", table=table(["directory", "reason"], skipped)))
     answers = []
     steps = []
+    whole = {path for path, row in known.items() if not row["merged"]}
     for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
         said, between = trend(rows)
         latest, begun, later = latest_finished(rows, known)
         when = f"{contender} against {baseline}, measured last on {latest[0]['measured'][:10]}"
         sure = "; ".join(filter(None, [certainty(latest, known), later]))
         answers.append((f"{when}: {latest_words(latest, known)}{said}.", sure))
-        steps += next_steps(by_run(rows), begun, between)
+        steps += next_steps(by_run(rows), begun, between, whole)
     # What is begun is ended first; then what changed is looked for; then what the last two runs differ in.
     step, command = min(steps, default=("", ""), key=lambda one: STEPS.index(one[0]))
     return Page(
