@@ -110,5 +110,5 @@ def test_a_matrix_has_the_runs_own_verdicts() -> None:
         assert one.result.verdict == own[one.pair.contender, one.place.label, one.result.metric]
     results.metrics.pop()
     part, found = matrix_part(results), shape(results)
-    assert found is None or found.apart or len(found.judged) < 108
-    assert part is None or part.exploratory == (found is not None and found.apart)
+    assert found is not None and found.apart and len(found.judged) == 108, "judged anew where the run lacks one"
+    assert part is not None and part.exploratory and "false discovery" in part.sure
