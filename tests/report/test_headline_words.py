@@ -108,6 +108,11 @@ def test_a_matrix_has_the_runs_own_verdicts() -> None:
     own = {(m.contender, m.benchmark, m.metric): m.verdict for m in results.metrics}
     for one in found.judged:
         assert one.result.verdict == own[one.pair.contender, one.place.label, one.result.metric]
+    part = matrix_part(results)
+    assert part is not None and "hints" not in part.sure
+    results.metrics[0].role = "exploratory"
+    part, hints = matrix_part(results), "Verdicts on metrics that are not primary are hints"
+    assert part is not None and hints in part.sure and hints in report_format("matrix").render(results)
     results.metrics.pop()
     part, found = matrix_part(results), shape(results)
     assert found is not None and found.apart and len(found.judged) == 108, "judged anew where the run lacks one"

@@ -38,7 +38,10 @@ class MatrixFormat(Format):
             "How sure",
             *(
                 f"  {line}"
-                for line in (matrix and evidence(results).cells(len(matrix.judged), matrix.apart), *said.caveats)
+                for line in (
+                    matrix and evidence(results).cells(len(matrix.judged), matrix.apart, matrix.hints),
+                    *said.caveats,
+                )
                 if line
             ),
         ]

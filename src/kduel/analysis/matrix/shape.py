@@ -55,6 +55,11 @@ class Matrix(Struct, kw_only=True):
     """Whether these verdicts are not the run's own."""
     growth: list[Growth] = field(default_factory=list)
 
+    @property
+    def hints(self) -> bool:
+        """True if any verdict is on a metric that is not primary, and chance has a part in it."""
+        return any(judged.result.hint for judged in self.judged)
+
     def of_aspect(self, family: str, aspect: Aspect) -> list[str]:
         """The family's metrics of an aspect, as far as they share the first one's unit."""
         found = [name for name in self.metrics[family] if self.aspects[family][name] == aspect]

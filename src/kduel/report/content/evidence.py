@@ -12,6 +12,8 @@ ONCE = (
     "should not matter, or have the other sign. Without --single several are counted."
 )
 
+HINTS = "Verdicts on metrics that are not primary are hints, held to a false discovery rate."
+
 
 class SampledEvidence:
     """Values that chance and the host have a part in: intervals say how sure a difference is."""
@@ -43,9 +45,11 @@ class SampledEvidence:
         """Meaning of the bars beside a value."""
         return f"bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
-    def cells(self, count: int, apart: bool = True) -> str:
-        """Sentence on how sure so many verdicts of a matrix are, where they stand `apart` from the run's own."""
-        return apart * (
+    def cells(self, count: int, apart: bool, hints: bool) -> str:
+        """Sentence on how sure so many verdicts of a matrix are, where they stand `apart` from the run's own or are `hints`."""
+        if not apart:
+            return HINTS * hints
+        return (
             "Exploratory: of the differences called in cells, about one in twenty is expected to be chance, so more may be decided "
             "than by the run's own verdicts, which hold for all primary comparisons together (false discovery rate of Benjamini "
             f"and Hochberg over {count} verdicts; the scheduler's counters, and those of single levels of domains, are families by themselves)."
@@ -97,7 +101,7 @@ class CountedEvidence(SampledEvidence):
         over = ranged_over(results.gating)
         return f"bars: range over {over}, exact" if over else "counted once, under one condition"
 
-    def cells(self, count: int, apart: bool = True) -> str:
+    def cells(self, count: int, apart: bool, hints: bool) -> str:
         """Sentence on how sure so many verdicts of a matrix are."""
         return (
             f"The {count} cells were counted on a deterministic machine: each holds for this one course of "

@@ -118,7 +118,7 @@ def matrix_part(results: Results) -> MatrixPart | None:
         heat=heat,
         subject=f"{subject} against {reference}" if reference else subject,
         reference=reference,
-        sure=small + evidence(results).cells(len(matrix.judged), matrix.apart),
+        sure=small + evidence(results).cells(len(matrix.judged), matrix.apart, matrix.hints),
         exploratory=matrix.apart and evidence(results).varies,
         leads=bool(heat) and leads(matrix, results),
     )
