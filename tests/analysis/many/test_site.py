@@ -245,6 +245,17 @@ def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) 
     assert re.search(r'<p class="next">[^<]*<code>kduel diff day2 day3</code></p>', text)
 
 
+def test_a_trend_is_of_the_run_that_the_answer_is_about(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    without_values = structs.replace(STEP, label="other")
+    for day, (change, blocks) in enumerate(((-5, 20), (5, 10), (5, 10)), 1):
+        make_run(place / f"day{day}", change, seed=day, day=day, blocks=blocks, steps=[STEP, without_values])
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
+    assert strips(tmp_path / "site/index.html") == {"new": "▲▼▼"} and "10 of up to 20 blocks, not finished" in answer
+    assert " % faster (" in answer and "worse in" not in answer
+
+
 def test_no_merged_run_is_to_be_compared_by_a_command_that_refuses_it(tmp_path: Path) -> None:
     place = tmp_path / "runs"
     for day, change in enumerate((0, 5), 1):

@@ -158,8 +158,8 @@ def overview(
     steps = []
     whole = {path for path, row in known.items() if not row["merged"]}
     for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
-        said, between = trend(rows)
         latest, begun, later = latest_finished(rows, known)
+        said, between = trend(rows[rows.index(latest[0]) :])
         when = f"{contender} against {baseline}, measured last on {latest[0]['measured'][:10]}"
         sure = "; ".join(filter(None, [certainty(latest, known), later]))
         answers.append((f"{when}: {latest_words(latest, known)}{said}.", sure))
