@@ -276,6 +276,7 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     assert " longer (+" in first.lead, "with its interval"
     legend, sure, step = first.sentences
     assert re.findall(r"un (\d): (month\d) \((\d{4}-\d\d-\d\d)\)", legend)[1][:2] == ("2", "month2")
+    assert re.match(r"1 of \d comparisons shows a change that matters; ", sure)
     assert sure.count("95 %") == 1 and step.endswith(f"kduel run {runs[1]}/study.toml --out again")
     assert first.table is not None and first.table.head[1:3] == ["from", "to"]
     assert [row[1:3] for row in first.table.rows] == [["new (run 1)", "new (run 2)"]]

@@ -56,7 +56,8 @@ def changed_section(found: Campaigns) -> PageSection:
     ]
     undecided = sum(change.verdict == "undecided" for _, change in changes)
     more = f", the largest {MOST_CHANGES} below, maxima and spreads last" if len(shown) > MOST_CHANGES else ""
-    matter = f"{len(shown)} of {plural(len(changes), 'comparison')} show a change that matters{more}; {undecided} undecided."
+    show = "shows" if len(shown) == 1 else "show"
+    matter = f"{len(shown)} of {plural(len(changes), 'comparison')} {show} a change that matters{more}; {undecided} undecided."
     lead = f"No change that matters is shown: {undecided} of {plural(len(changes), 'comparison')} undecided."
     if not changes:
         lead = "Nothing is compared: no metric was measured alike in two of these."
