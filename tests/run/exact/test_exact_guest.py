@@ -249,10 +249,11 @@ def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: Planted) 
     found = explain_step(ready, both, 0)
     assert not any(row.difference for row in found.rows)
     once = found.operations
-    # A line of the entry code may be touched in one of thousands of calls more, since data lies elsewhere.
+    # A line may be touched in one of thousands of calls more or fewer, since data lies elsewhere.
     rows = [row for row in cost_rows(ready, both, 0) if abs(row.difference) > once / 100]
     changed = {(row.kind, row.function): row.difference for row in rows}
-    assert changed == {(LINES, "__do_sys_getppid"): once, (ACCESSES, "__do_sys_getppid"): once}
+    more = pytest.approx(once, rel=0.001)
+    assert changed == {(LINES, "__do_sys_getppid"): more, (ACCESSES, "__do_sys_getppid"): more}
 
 
 # A bisection over a small history
