@@ -191,7 +191,7 @@ def test_a_hostile_peer_costs_its_own_trial(
     into = tmp_path / "trials" / "trial"
     into.parent.mkdir()
     script = f"set +e\npeer <<'KDUEL_ATTACK'\n{payloads.HIJACK}{attack}\nKDUEL_ATTACK\nsleep 5"
-    outcome = boot(linked, into, [ScriptStep(label="attack", script=script, timeout=300, peer=True)])
+    outcome = boot(linked, into, [ScriptStep(label="attack", script=script, timeout=60, peer=True)])
     assert outcome.void.startswith("peer-") and said in outcome.message, (outcome.void, outcome.message)
     assert [
         path.name for path in tmp_path.rglob("*") if path.name in ("escaped", "trial.json", "manifest.sha256")
