@@ -110,7 +110,8 @@ def site_of(results: Results, place: Path) -> str:
         rows = [str(row) for row in connection.execute("SELECT * FROM headline")]
     for page in pages(path, {}):
         for section in page.sections:
-            sentences = [one.replace(STRIP_MEANS, "") for one in section.sentences]
+            legends = [STRIP_MEANS.format(link=link) for link in ("", ", and leads to its report")]
+            sentences = [one for one in section.sentences if one not in legends]
             rows += [f"# {page.title}, {section.heading}", *sentences, *map(repr, section.charts)]
             if section.table:
                 rows += [f"{cells[0].text}: {cells[1:]}" for cells in section.table.rows]

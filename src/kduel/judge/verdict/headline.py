@@ -189,19 +189,17 @@ def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
 
 
 def machines_text(torn: Sequence[MetricResult]) -> str:
-    """`job/time is 5.19 % worse on rack1, 5.02 % better on rack2`: the first metric that machines contradict each other in, on those."""
+    """`job/time (lower is better) +5.19 % on rack1, −5.02 % on rack2`: the first metric that machines contradict each other in, on
+    those. A machine by itself has no verdict, and so neither the word better nor worse."""
     metric = torn[0]
     found = [one for one in metric.machines.effects if one.contradicts] if metric.machines else []
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
-    up, down = {"none": ("higher", "lower"), "higher": ("better", "worse"), "lower": ("worse", "better")}[
-        metric.better
-    ]
+    good = "" if metric.better == "none" else f" ({metric.better} is better)"
     each = (
-        f"{estimate_texts(one.effect, one.low, one.high, unit)[0].lstrip('+−')} {up if one.effect > 0 else down} "
-        f"on {visible(one.machine, 100)}"
+        f"{estimate_texts(one.effect, one.low, one.high, unit)[0]} on {visible(one.machine, 100)}"
         for one in found[:3]
     )
-    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)} is {', '.join(each)}"
+    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}{good} {', '.join(each)}"
 
 
 def repeated_unit(results: Results) -> str:

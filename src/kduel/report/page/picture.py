@@ -174,15 +174,8 @@ def picture_tone(metric: MetricResult) -> str:
     return "same" if metric.below_delta else tone(metric)
 
 
-def direction(metric: MetricResult) -> str:
-    """The side on which an effect lies, whether or not there is a verdict; empty where neither is better."""
-    if metric.better == "none":
-        return ""
-    return SIDES[((metric.effect_pct or 0.0) > 0) == (metric.better == "higher")]
-
-
 def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
-    """One row. The size of a change whose interval is too wide is no information; the side of a change is where it lies."""
+    """One row. The size of a change whose interval is too wide is no information; a side is a claim, which a row without a verdict has not."""
     words, code = operation_words(metric)
     kind, sign = picture_tone(metric), SIGNS["equivalent"] if metric.below_delta else sign_of(metric)
     size = change_size(metric) if not too_early(metric) else TOO_EARLY
@@ -192,6 +185,6 @@ def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
         tone=kind,
         sign="" if sign in DIRECTIONS or metric.torn else sign,
         change=size,
-        side=(kind if kind in SIDES else "") or (direction(metric) if metric.torn else ""),
+        side=kind if kind in SIDES else "",
         drawn=axis.row(metric, kind),
     )
