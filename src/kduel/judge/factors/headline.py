@@ -7,7 +7,7 @@ from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import enumerate_names, visible
 from kduel.judge.factors.contrasts import level_name
-from kduel.judge.verdict.headline import HINT, SAME, how_it_compares, shows_difference, undecided_text
+from kduel.judge.verdict.headline import HINT, SAME, how_it_compares, matters, shows_difference, undecided_text
 from kduel.judge.verdict.rule import Rule, gating_rule
 
 CANNOT_TELL = "this fraction of the design cannot tell which of these it is: "
@@ -159,11 +159,6 @@ def levels_of(one: EffectResult) -> str:
 def with_aliases(text: str, one: EffectResult) -> str:
     """`thp=never (or c × d)`: words for an effect, with the effects that it cannot be told from."""
     return f"{text} (or {' or '.join(one.aliases)})" if one.aliases else text
-
-
-def matters(result: MetricResult) -> bool:
-    """True where a difference was shown that is not too small to matter."""
-    return shows_difference(result) and not result.below_delta
 
 
 def verdict_word(result: MetricResult) -> str:

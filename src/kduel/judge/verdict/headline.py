@@ -53,6 +53,11 @@ def shows_difference(metric: MetricResult) -> bool:
     return metric.claimed and metric.verdict not in SAME
 
 
+def matters(result: MetricResult) -> bool:
+    """True where a difference was shown that is not too small to matter."""
+    return shows_difference(result) and not result.below_delta
+
+
 def excludes_zero(metric: MetricResult) -> bool:
     """True if the interval, as it is shown, is on one side of 0."""
     _, low, high, _ = effect_numbers(metric)
@@ -112,7 +117,7 @@ def headline(
     if all(m.by_harness for m in metrics if m.n):
         return f"Nothing follows on {contender} and {baseline}: the benchmark's settings determine what was measured"
     metrics = [m for m in metrics if not m.by_harness]
-    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
+    large = [m for m in metrics if matters(m)]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
     if all(m.more_or_fewer for m in large) and (counting := counting_of({m.unit for m in metrics})):

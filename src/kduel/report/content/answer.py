@@ -13,7 +13,15 @@ from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import COUNTING, compared_pairs, disagreement, headline_of, shows_difference, side
+from kduel.judge.verdict.headline import (
+    COUNTING,
+    compared_pairs,
+    disagreement,
+    headline_of,
+    matters,
+    shows_difference,
+    side,
+)
 from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
 from kduel.report.content.counted import commands_of_parts, explain_command
 from kduel.report.content.counted import name as operation_name
@@ -98,10 +106,7 @@ def answer(results: Results, run: str = "RUN") -> Answer:
 
 def contradicts(counted: Sequence[Results], timed: Results) -> bool:
     """True if counts show the opposite of what times show."""
-    shown, seen = (
-        {side(m) for one in some for m in one.gating if shows_difference(m) and not m.below_delta}
-        for some in (counted, [timed])
-    )
+    shown, seen = ({side(m) for one in some for m in one.gating if matters(m)} for some in (counted, [timed]))
     return bool({("better", "worse"), ("worse", "better")} & set(itertools.product(shown, seen)))
 
 
@@ -150,7 +155,7 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
 
 def is_same(metric: MetricResult) -> bool:
     """True if its difference is shown to be too small to matter, or to be none."""
-    return metric.claimed and not (shows_difference(metric) and not metric.below_delta)
+    return metric.claimed and not (matters(metric))
 
 
 def more_words(others: Sequence[MetricResult]) -> str:
@@ -170,7 +175,7 @@ def other_differences(results: Results, baseline: str, contender: str) -> int:
         return 0
     mine = [m for m in results.gating if (m.baseline, m.contender) == (baseline, contender) and not m.by_harness]
     firsts = set(map(id, first_metrics(mine)))
-    return sum(shows_difference(m) and not m.below_delta for m in mine if id(m) not in firsts)
+    return sum(matters(m) for m in mine if id(m) not in firsts)
 
 
 def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
@@ -182,7 +187,7 @@ def differing(results: Results, baseline: str, contender: str) -> tuple[list[Met
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
     metrics = first_metrics(metrics) if all_placed(results) else metrics
-    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
+    large = [m for m in metrics if matters(m)]
     return metrics, sorted(large, key=lambda m: (any(one.code == MAXIMUM for one in m.warnings), *largest_first(m)))
 
 

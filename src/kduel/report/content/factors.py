@@ -16,13 +16,12 @@ from kduel.judge.factors.contrasts import level_name
 from kduel.judge.factors.headline import (
     Group,
     by_metric,
-    matters,
     sentence_of,
     subjects,
     verdict_word,
     with_aliases,
 )
-from kduel.judge.verdict.headline import how_it_compares
+from kduel.judge.verdict.headline import how_it_compares, matters
 from kduel.judge.verdict.rule import gating_rule
 from kduel.report.content.fits import Fit, fits
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kduel.core.format import MISSING, arms, effect, interval_text, means
 from kduel.core.metric_results import MetricResult
-from kduel.judge.verdict.headline import shows_difference, side
+from kduel.judge.verdict.headline import matters, side
 from kduel.report.content.digest import ContenderSummary, sign_of, unit_and_side
 from kduel.report.content.notes import Notes, key
 
@@ -128,6 +128,6 @@ def column_lines(cells: tuple[Cell, ...], widths: list[int]) -> list[str]:
 
 def style(metric: MetricResult) -> str:
     """Colour never carries information that the word next to it lacks."""
-    if shows_difference(metric) and not metric.below_delta:
+    if matters(metric):
         return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
     return "yellow" if metric.verdict == "undecided" else "cyan"

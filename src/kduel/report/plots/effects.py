@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval
 from kduel.core.metric_results import MetricResult
-from kduel.judge.verdict.headline import shows_difference, side
+from kduel.judge.verdict.headline import matters, side
 from kduel.report.content.digest import sign_of
 from kduel.report.content.notes import key
 from kduel.report.plots.draw import Scale
@@ -60,7 +60,7 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 def tone(metric: MetricResult) -> str:
     """The side of a verdict; a difference too small to matter is none."""
-    if shows_difference(metric) and not metric.below_delta:
+    if matters(metric):
         return side(metric)
     return "same" if metric.claimed else "undecided"
 
