@@ -105,7 +105,7 @@ class KvmMachine(Own):
         subprocess.run(words, check=True, cwd=SOURCE)
         # On a busy host its kernel measures the TSC ten times slower than it is, and tells its guests the same.
         image = resolve(KERNELS[0], cache=Cache(), progress=Progress()).image
-        line = f"{COMMAND_LINE} no_timer_check tsc_early_khz={tsc_khz(place)}"
+        line = f"{COMMAND_LINE} tsc_early_khz={tsc_khz(place)}"
         self.more += ("-kernel", str(image), "-append", line)
         self.more += ("-drive", f"if=none,id=bundle,format=raw,readonly=on,file={bundle}",
                       "-device", "virtio-blk-pci,drive=bundle")  # fmt: skip

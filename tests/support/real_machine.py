@@ -110,9 +110,9 @@ class Real:
                 str(self.cpus),
                 "-m",
                 self.memory,
-                "-serial",
-                f"file:{self.place / 'serial.log'}",
             ),
+            # Each QEMU adds to it: what a kernel printed that did not boot is there when the next one has.
+            *("-chardev", f"file,id=console,path={self.place / 'serial.log'},append=on", "-serial", "chardev:console"),
             *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
             *("-device", f"nvme,drive=disk,serial=1,bootindex={self.boot_index}"),
             *("-netdev", f"user,id=net{forwards}"),
@@ -154,8 +154,12 @@ class Real:
     def wait(self) -> None:
         end = time.monotonic() + UP
         while "up" not in self.ssh("echo up"):
-            assert time.monotonic() < end, (self.place / "serial.log").read_text(errors="replace")[-3000:]
+            assert time.monotonic() < end, self.last_words()
             time.sleep(3)
+
+    def last_words(self) -> str:
+        """The end of its console, its former boots' included."""
+        return "\nThe machine's console:\n" + (self.place / "serial.log").read_text(errors="replace")[-12_000:]
 
     def prepare(self, *specs: str, user: str = "root", cmdline: str = "", **change: Any) -> tuple[Machine, list[Arm]]:
         arms = [
@@ -195,11 +199,12 @@ def study(real: Real, tmp_path: Path, spec: str, **change: Any) -> None:
         env=os.environ | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"},
         capture_output=True, text=True, timeout=3000, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    # What a kernel that did not boot printed is there alone.
+    assert done.returncode == 0, done.stdout + done.stderr + real.last_words()
     seen = {}
     for trial in sorted((tmp_path / "run" / "trials").iterdir()):
         record = json.loads((trial / "trial.json").read_text())
-        assert record["status"] == "ok", f"{record['void']} {record['failed_steps']}"
+        assert record["status"] == "ok", f"{record['void']} {record['failed_steps']} {real.last_words()}"
         assert record["facts"]["connection_cuts"] >= 1
         captured = json.loads((trial / "environment.json").read_text())
         assert "ssh.service" in captured["conditions"]["services"]

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import build_machine
+from build_machine import COMMAND_LINE
 from loopback import Cluster, started
 from real_machine import UP, Real
 
@@ -23,8 +24,6 @@ from kduel.machines.slurm.trial import NodeSettings
 
 IDENTITY = "0b7c5e0a-1f4e-4a7c-9a51-5f3f3b0c9d11"
 """Of the root file system, in the names of GRUB's entries; nothing else depends on it."""
-COMMAND_LINE = f"{build_machine.COMMAND_LINE} no_timer_check"
-"""An emulator that gets no processor for a moment fails the kernel's check of the timer, and the kernel panics."""
 SHIPPED = Path(__file__).parents[2] / "contrib" / "slurm"
 CONTROLLER = "10.0.2.2"
 """Where the machine finds this host's loopback."""
