@@ -337,11 +337,13 @@ def test_a_lockup_at_a_patched_instruction_is_the_emulators(tmp_path, version, v
 
 
 @pytest.mark.guest
+@pytest.mark.alone
 def test_a_guest_sees_the_topology_that_was_asked_for(boot):
     asked = {"topology": "server", "memory": "1G", "boot_deadline": 240.0}
     outcome, into = boot("true", **asked)
-    if outcome.void == "hang":
-        # QEMU 7.2 with 16 emulated CPUs has once stopped in a boot for ever.
+    if outcome.void in {"hang", "soft-lockup"}:
+        # As a run does: 16 CPUs on two of the host's, each of which waits its turn, may look locked up, and QEMU 7.2 with so
+        # many has once stopped in a boot for ever.
         print(outcome.message)
         into.rename(into.with_name("hung"))
         outcome, into = boot("true", **asked)
@@ -350,7 +352,7 @@ def test_a_guest_sees_the_topology_that_was_asked_for(boot):
     assert seen["cpus"] == 16
     assert seen["topology"]["llc"] == ["0-3", "4-7", "8-11", "12-15"]
     assert seen["topology"]["domains"][0] == "0: 2 4 8 16"
-    assert boot.machine.max_wait_pct is None and boot.machine.behaviour_only
+    assert boot.machine.max_wait_pct == 100 and boot.machine.behaviour_only
 
 
 @pytest.mark.guest

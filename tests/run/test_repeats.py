@@ -192,6 +192,22 @@ def test_a_busy_host_excuses_starvation_and_no_crash(tmp_path: Path, code: str |
     assert repeats.judge_boot([ended(code, share=0.1)])[1] == ""
 
 
+def test_a_guest_with_more_cpus_than_its_host_may_look_locked_up_once(tmp_path: Path):
+    """It always waits for the host, so a good trial counts; one that waiting explains is made again."""
+    repeats = Repeats(RunDir(tmp_path), Disturbance(max_wait_pct=100.0), planned=10)
+    for code, share in ((None, 0.9), ("panic", 0.9), ("soft-lockup", 0.1)):
+        one = ended(code, share)
+        assert repeats.judge_boot([one]) == ([one], "")
+    [kept], why = repeats.judge_boot([ended("soft-lockup", 0.9)])
+    assert why == "host-disturbed" and kept.record.void
+    assert "90 %" in kept.record.void.message and "more CPUs than KDuel may use here" in kept.record.void.message
+    assert "Its own trouble was soft-lockup: so it ended" in kept.record.void.message
+    repeats.count(kept.record, why)
+    [kept], why = repeats.judge_boot([ended("soft-lockup", 0.9)])
+    assert kept.record.void and (why, kept.record.void.code) == ("", "soft-lockup")
+    assert "more CPUs than KDuel may use here" in kept.record.void.message
+
+
 def test_a_fault_of_the_emulator_is_made_again_three_times(tmp_path: Path):
     repeats, one = Repeats(RunDir(tmp_path), None, planned=10), ended("emulator-fault")
     for _ in range(3):

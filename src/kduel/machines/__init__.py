@@ -116,7 +116,8 @@ class Machine(ABC):
     records_inside: bool = False
     """True if each trial's script records what the machine does meanwhile: where no host is below the machine."""
     max_wait_pct: float | None = None
-    """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default; None: as long as they do."""
+    """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default. 100: always, and only a trial that
+    shows nothing but that is made again; None: nobody knows."""
     link: str = ""
     """Shell lines by which the script of a trial reaches its peer (kduel.guest.link); empty where there is none."""
     facts: dict[str, Any]

@@ -235,7 +235,7 @@ class QemuMachine(InQemu):
         self.emulated = accelerator == "tcg"
         if any((one.topology or one.cpus != settings.cpus) and not host_cpus(one.cpus) for one in self.each):
             # More CPUs than the host has: for what a scheduler does, not for how long it takes.
-            self.max_wait_pct, self.behaviour_only = None, True
+            self.max_wait_pct, self.behaviour_only = 100.0, True
         self.timing_warning = " ".join(self.warnings())
         self.facts = {
             "accelerator": accelerator,

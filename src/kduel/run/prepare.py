@@ -320,7 +320,7 @@ def disturbance_rule(study: Study, machine: Machine) -> Disturbance | None:
         return None
     check_load_of_host(study, machine.max_wait_pct is not None)
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
-    if allowed is None or allowed >= 100:
+    if allowed is None or study.host.max_wait == 100:
         return None
     declared = study.host.quiet_seconds
     return Disturbance(

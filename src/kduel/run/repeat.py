@@ -29,6 +29,11 @@ SHARE_OF_PLAN = 0.2
 LOCKUP = "soft-lockup"
 STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "qemu-hung", LOCKUP, "peer-late", "peer-hung"})
 """Void codes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
+ALWAYS_PCT = 100.0
+"""As `Machine.max_wait_pct`: the guest has more CPUs than its host, and waits always."""
+TOO_SMALL = ": it has more CPUs than KDuel may use here, and one that waits looks locked up to its kernel. Give it fewer"
+STARVED_PCT = 25.0
+"""Per cent of waiting for the host's CPUs from which they explain a STARVED trial of a guest that may wait however long."""
 MOST_DISTURBED = 6
 """Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
 MOST_AWAY = 3
@@ -104,17 +109,21 @@ class Repeats:
             # Guests that took turns met the same host.
             hosts = [[step for steps in hosts for step in steps]]
         waited = [share for steps in hosts if (share := wait_share(steps)) is not None]
-        if self.rule is None or not waited or 100 * max(waited) <= self.rule.max_wait_pct:
+        if self.rule is None or not waited:
             return list(ended), ""
+        allowed = self.rule.max_wait_pct
+        crowded = allowed >= ALWAYS_PCT
+        if crowded and any(one.record.void for one in ended):
+            allowed = STARVED_PCT
+        if 100 * max(waited) <= allowed:
+            return list(ended), ""
+        why = f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time in which it was runnable"
+        why += f"{TOO_SMALL}." if crowded else f"; at most {allowed:g} % are allowed."
         again = self.times_repeated(ended, HOST_DISTURBED) < self.rule.repeats
         if not self.rule.strict and self.disturbed_boots >= SHARE_OF_PLAN * self.planned:
             again = False
         if not again and not self.rule.strict:
-            return list(ended), ""
-        why = (
-            f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time in which it was runnable; at most "
-            f"{self.rule.max_wait_pct:g} % are allowed."
-        )
+            return [explain_void(one, why) for one in ended], ""
         return [make_void(one, Void(HOST_DISTURBED, why)) for one in ended], HOST_DISTURBED if again else ""
 
     @property
@@ -165,6 +174,15 @@ def blame_kernel(ended: EndedTrial, often: bool) -> EndedTrial:
     told = ended.record.void.message.replace(NO_FAULT, "") if ended.record.void else ""
     why = f"{how_often} ended this way, which the emulator's fault seldom causes. {told}"
     return make_void(ended, Void(LOCKUP if is_lockup(ended.record) else "oops", why))
+
+
+def explain_void(ended: EndedTrial, why: str) -> EndedTrial:
+    """Say of a void trial what the host did; a good one stays as it is."""
+    known = ended.record.void
+    if known is None:
+        return ended
+    void = Void(known.code, f"{known.message}\n{why}")
+    return EndedTrial(ended.staged, structs.replace(ended.record, void=void), ended.values)
 
 
 def make_void(ended: EndedTrial, void: Void) -> EndedTrial:
