@@ -21,7 +21,7 @@ from kduel.core.errors import HostError
 from kduel.core.experiment import Settle, Void
 from kduel.guest.environment import read_environment
 from kduel.guest.launch import Launch, Run, Side, run
-from kduel.guest.link import Pair, declared_lines, judge_pair, run_pair
+from kduel.guest.link import HUNG, Pair, declared_lines, judge_pair, loss_of_peer, run_pair
 from kduel.guest.script import ScriptStep, compose
 from kduel.guest.vm import VirtualMachine
 from kduel.machines import machine_kind
@@ -193,6 +193,35 @@ def test_a_declared_peer_is_reached_by_its_shell_or_serves_already(tmp_path: Pat
     assert not shell or re.match(r"[0-9]", peer["packages"]["dash"])
     refused = (tmp_path / "out/01-ask/stderr").read_text()
     assert ("[machine.peer] shell" in refused) == (not shell)
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_peer_that_hangs_in_a_long_step_ends_the_trial(tmp_path: Path, hangs: bool) -> None:
+    """It is asked beside the step, which has an hour, and which goes on where it answers."""
+    mark = tmp_path / "hung"
+    shell = f"[ ! -e {mark} ] || exec sleep 4321\nsh -e"
+    begins = f"touch {mark}; sleep 4321" if hangs else "sleep 2.5"
+    steps = [
+        ScriptStep(label="long", script=begins, timeout=3600, peer=True),
+        ScriptStep(label="next", script="true", timeout=20),
+    ]
+    script = compose(
+        steps, settle=Settle(mode="fixed", seconds=0), link=declared_lines("10.0.0.7", "10.0.0.6", shell)
+    )
+    for what, quick in (("link_look=300", "link_look=1"), ("link_patience=120", "link_patience=1"), ("answers 30", "answers 1")):
+        assert what in script
+        script = script.replace(what, quick)
+    (tmp_path / "guest.sh").write_text(script)
+    done = subprocess.run(["sh", "guest.sh", "out"], cwd=tmp_path, timeout=60, check=False)
+    out = tmp_path / "out"
+    assert done.returncode == (HUNG if hangs else 0)
+    assert (out / "02-next/exit.json").exists() != hangs
+    if hangs:
+        assert loss_of_peer(HUNG, out) == Void(
+            "peer-hung", "The peer did not answer any more in or after the step 01-long: no answer within 1 s."
+        )
+    left = subprocess.run(["pgrep", "-f", "^sleep 4321$"], capture_output=True, check=False)
+    assert left.stdout == b"", "nothing of the step is left"
 
 
 @pytest.mark.parametrize(

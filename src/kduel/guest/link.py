@@ -25,6 +25,8 @@ PREFIX_LENGTH = 30
 """Of the network: it has room for these two."""
 MEET_SECONDS = 120
 """Seconds for which the trial's guest waits for a peer that is still booting."""
+LOOK_SECONDS, PATIENCE_SECONDS = 300, 120
+"""Seconds after which a step that still runs has the peer asked whether it is there, and for which an answer is waited for."""
 ALLOWANCE = 240.0
 """Seconds that a peer may add to a trial, on a slow and busy host."""
 LEAVE_SECONDS = 60.0
@@ -32,8 +34,8 @@ LEAVE_SECONDS = 60.0
 NO_SETTLING = Settle(mode="fixed", seconds=0)
 LATE, HUNG = 4, 5
 """The script's status where the peer did not come up, and where it did not answer."""
-NO_PEER = "meet_peer() { :; }\ncheck_peer() { :; }\nleave_peer() { :; }\n"
-"""Shell of a script that has no peer guest to wait for."""
+NO_PEER = "".join(f"{name}_peer() {{ :; }}\n" for name in ("meet", "watch", "check", "leave"))
+"""Shell of a script that has no peer to wait for."""
 DESCRIBE_PEER = """\
 "$timeout" 60 peer >"$OUT/environment/peer" 2>/dev/null <<'KDUEL_DESCRIBE' || :
 uname -a
@@ -42,8 +44,6 @@ KDUEL_DESCRIBE
 """
 """Shell that keeps the kernel and the packages of a declared peer."""
 VOIDS = {LATE: "peer-late", HUNG: "peer-hung"}
-
-
 ENDS = {"boot-deadline": "peer-late", "deadline": "peer-hung", "hung": "peer-hung", "partner": "peer-hung"}
 """Void codes by how the peer's run ended (`Run.ended`); any other end is its death."""
 WORDS = {
@@ -112,8 +112,18 @@ def judge_pair(done: Pair, own: Void | None, other: Void | None, into: Path) -> 
     if own is None and is_whole(done.peer):
         code = "peer-wrong"
     said = f"{other.code}: {other.message}" if other is not None else read_end(into / "01-serve" / "stderr", 1000)
-    what = WORDS[code]
-    return Void(code, f"The peer {what}. {said}".strip())
+    if own is not None and own.code == code:
+        return Void(code, f"{own.message} {said}".strip())
+    return Void(code, f"The peer {WORDS[code]}. {said}".strip())
+
+
+def loss_of_peer(status: int, into: Path) -> Void:
+    """Reason why a trial is void whose script ended with LATE or HUNG, from what it left in `into`."""
+    code = VOIDS[status]
+    steps = sorted(path.parent.name for path in into.glob("[0-9]*-*/exit.json"))
+    where = f" in or after the step {steps[-1]}" if steps else ""
+    said = read_end(into / "environment" / "peer.error", 1000)
+    return Void(code, f"The peer {WORDS[code]}{where}{f': {said}' if said else ''}.")
 
 
 def is_whole(run: Run) -> bool:
@@ -123,28 +133,40 @@ def is_whole(run: Run) -> bool:
 def trial_lines() -> str:
     """Shell for the trial's script (`kduel.guest.script.compose`): what reaches the peer, and what ends without it."""
     return (
-        own_file("link.sh").decode()
+        own_file("wire.sh").decode()
         + f"join {TRIAL_ADDRESS}/{PREFIX_LENGTH}\n"
-        + f"link_bound={MEET_SECONDS} link_late={LATE} link_hung={HUNG}\n"
+        + watching_lines()
         + f"export KDUEL_PEER={PEER_ADDRESS} KDUEL_ADDRESS={TRIAL_ADDRESS}\n"
+    )
+
+
+def watching_lines() -> str:
+    """Shell that has the trial end where its peer does not answer."""
+    return (
+        own_file("link.sh").decode()
+        + f"link_bound={MEET_SECONDS} link_late={LATE} link_hung={HUNG}\n"
+        + f"link_look={LOOK_SECONDS} link_patience={PATIENCE_SECONDS}\n"
     )
 
 
 def peer_script(seconds: float) -> str:
     """The script of the peer: it does what the trial's guest asks for, `seconds` at most."""
     serve = ScriptStep(label="serve", timeout=seconds, script=own_file("peer.sh").decode())
-    lines = [own_file("link.sh").decode(), f"join {PEER_ADDRESS}/{PREFIX_LENGTH}", NO_PEER]
+    lines = [own_file("wire.sh").decode(), f"join {PEER_ADDRESS}/{PREFIX_LENGTH}", NO_PEER]
     return compose([serve], settle=NO_SETTLING, link="\n".join(lines))
 
 
 def declared_lines(address: str, own_address: str, shell: str) -> str:
     """Shell for the script of a real machine, whose peer is there already. `shell` is a command that runs its standard input as a
     shell script there; empty where the peer's servers are declared to run."""
-    runs = "" if shell else "export KDUEL_PEER_RUNS=1\n"
+    if shell:
+        there = f"{watching_lines()}meet_peer() {{ :; }}\nleave_peer() {{ :; }}\n{DESCRIBE_PEER}"
+    else:
+        there = f"export KDUEL_PEER_RUNS=1\n{NO_PEER}"
     refuse = "echo 'the study names no shell of the peer ([machine.peer] shell)' >&2; exit 97"
     return (
         f"export KDUEL_PEER={shlex.quote(address)} KDUEL_ADDRESS={shlex.quote(own_address)}\n"
         f"cat >\"$KDUEL_PROGRAMS/peer\" <<'KDUEL_PEER_SHELL'\n#!/bin/sh\n{shell or refuse}\nKDUEL_PEER_SHELL\n"
         'chmod 755 "$KDUEL_PROGRAMS/peer"\n'
-        f"{runs}{NO_PEER}{DESCRIBE_PEER if shell else ''}"
+        f"{there}"
     )

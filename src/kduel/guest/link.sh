@@ -1,41 +1,16 @@
-# The private link of two guests, in head.sh's shell. The program `peer` runs its standard input as a script in the peer's
-# shell: it gives its output, both streams in one, and ends with its status.
+# What the trial's machine does about its peer, in head.sh's shell; the program `peer` runs its standard input there.
 
-cat >"$KDUEL_PROGRAMS/peer" <<'KDUEL_PEER_PROGRAM'
-#!/bin/sh
-answer=$(mktemp) || exit
-trap 'rm -f "$answer"' EXIT
-busybox nc -w 10 "$KDUEL_PEER" 7 >"$answer" 2>/dev/null
-end=$(tail -n 1 "$answer")
-case $end in
-    "KDUEL PEER "[0-9]*)
-        head -c "-$((${#end} + 2))" "$answer"
-        exit "${end##* }"
-        ;;
-esac
-echo "the peer does not answer" >&2
-exit 97
-KDUEL_PEER_PROGRAM
-chmod 755 "$KDUEL_PROGRAMS/peer"
-
-# join ADDRESS/LENGTH: bring this guest's end of the link up. IPv6 would send packets of its own.
-join() {
-    load virtio_net
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ ! -e /sys/class/net/eth0 ] || break
-        sleep 0.2
-    done
-    echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6
-    busybox ip address add "$1" dev eth0
-    busybox ip link set eth0 up
+# answers SECONDS: whether the peer runs a script at all; else why not is in a file.
+answers() {
+    echo : | "$timeout" "$1" peer >"$WORK/peer.error" 2>&1 && return
+    [ $? != 124 ] || echo "no answer within $1 s" >>"$WORK/peer.error"
+    return 1
 }
-
-# Whether the peer runs a script at all.
-answers() { echo : | "$timeout" "$1" peer; } >/dev/null 2>&1
 
 # lose_peer STATUS: end the trial.
 lose_peer() {
     tell "the peer does not answer"
+    cp "$WORK/peer.error" "$OUT/environment/peer.error"
     end
     exit "$1"
 }
@@ -51,8 +26,25 @@ meet_peer() {
     done
 }
 
-# check_peer: whether the last step failed because the peer does not answer any more: then nothing else is tried.
-check_peer() { [ "$status" = 0 ] || answers 30 || lose_peer "$link_hung"; }
+# watch_peer: ask a peer now and then, from a process beside the step that begins, and end the step where it does not answer.
+# A peer that hangs in a step would be noticed at the step's own bound alone. Short steps never see the question.
+watch_peer() {
+    {
+        trap 'kill "$!"; exit' TERM
+        while sleep "$link_look" & wait "$!"; do
+            answers "$link_patience" && continue
+            for stat in /proc/[0-9]*/stat; do
+                read -r line <"$stat" || continue
+                case $line in *"(timeout) "?" $$ "*) kill "${line%% *}" ;; esac
+            done
+            exit
+        done
+    } >/dev/null 2>&1 </dev/null &
+    watcher=$!
+}
 
-# leave_peer: the trial's steps are over, and the peer ends, too.
-leave_peer() { echo 'kill "$(cat /run/kduel-peer)"' | "$timeout" 30 peer || lose_peer "$link_hung"; }
+# check_peer: whether the last step failed because the peer does not answer any more: then nothing else is tried.
+check_peer() {
+    kill "$watcher" 2>/dev/null
+    [ "$status" = 0 ] || answers 30 || lose_peer "$link_hung"
+}

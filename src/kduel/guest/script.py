@@ -100,15 +100,17 @@ def compose(
             out.append("begin_turn\n")
         if part.before.strip():
             out.append(_call(f"gate before {name}", part.before))
+        if part.peer:
+            out.append("watch_peer\n")
         out.append(_call(f"step {name} {math.ceil(part.timeout)}", part.script))
+        if part.peer:
+            out.append("check_peer\n")
         if part.after.strip():
             out.append(_call(f"gate after {name}", part.after))
         if part.before.strip() or part.after.strip():
             out.append("gate_status=0\n")
         if undo is not None:
             out.append("end_turn\n")
-        if part.peer:
-            out.append("check_peer\n")
         if part.service:
             out.append("end_service\n" * (position == users[-1]) + "unset KDUEL_SERVICE\n")
     if undo is not None:

@@ -130,7 +130,8 @@ class GuestMachine(Machine):
         if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
             void, message = "wrong-clock", f"The guest's clock is wrong: {reason}."
         elif status in link.VOIDS:
-            void, message = link.VOIDS[status], "The peer did not answer in time."
+            lost = link.loss_of_peer(status, trial.into)
+            void, message = lost.code, lost.message
         elif status:
             void, message = "setup-failed", self.why_setup_failed(trial.into, status)
         elif reason := self.why_wrong(trial):

@@ -20,6 +20,7 @@ from kduel.guest.conditions import script as conditions_script
 from kduel.guest.diagnosis import findings_in
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
+from kduel.guest.link import VOIDS, loss_of_peer
 from kduel.machines import Outcome, Trial
 from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, TrialRefused, last_line
 from kduel.machines.remote.grub import MenuEntry
@@ -321,6 +322,10 @@ class Journey:
         if status == OUT_OF_BAND:
             said = read_end(self.trial.into / "conditions.log", 1000) or "without an error message"
             return Outcome(void="conditions", message=f"Conditions were outside the configured limits: {said}.")
+        if status in VOIDS:
+            lost = loss_of_peer(status, self.trial.into)
+            remedy = "See that it is up, and that the [machine.peer] shell of the study reaches it from here."
+            return Outcome(void=lost.code, message=f"{lost.message} {remedy}")
         if status != 0:
             return Outcome(void="setup-failed", message=f"The setup lines failed; the script ended with {status}.")
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
