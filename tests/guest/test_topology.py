@@ -36,6 +36,8 @@ def as_guest_sees(planned: Topology) -> dict[str, str]:
         files[f"/sys/devices/system/node/node{node}/cpulist"] = group(
             node * planned.cpus // nodes, planned.cpus // nodes
         )
+        distances = ["10" if other == node else str(planned.distance or 20) for other in range(nodes)]
+        files[f"/sys/devices/system/node/node{node}/distance"] = " ".join(distances)
     return files | {"/kduel.domains": "\n".join(domains)}
 
 
@@ -49,6 +51,9 @@ def test_words_and_arguments() -> None:
         *("-object", "memory-backend-ram,id=node1,size=2049M", "-numa", "node,nodeid=1,cpus=8-15,memdev=node1"),
     ]
     assert Topology(packages=2, cores=2).argv(64) == ["-smp", "4,sockets=2,dies=1,cores=2,threads=1"]
+    far = parse_topology("2 nodes at 32 x 2 cores")
+    assert far == Topology(packages=2, numa=True, distance=32, cores=2)
+    assert far.argv(64)[-4:] == ["-numa", "dist,src=0,dst=1,val=32", "-numa", "dist,src=1,dst=0,val=32"]
     assert {name: parse_topology(name).cpus for name in PRESETS} == {
         "smt": 4,
         "two-llc": 4,
@@ -60,12 +65,19 @@ def test_words_and_arguments() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2", "2 nodes 2 cores", "0 cores", "-1 cores", "2 cores x 2 cores", "2 widgets", "x", "1000 cores", "²cores"],
+    ["2", "2 nodes 2 cores", "2 sockets at 20", "0 cores", "-1 cores", "2 cores x 2 cores", "2 widgets", "x", "1000 cores", "²cores"],
 )
 def test_other_words_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(InputError, match="is not understood") as caught:
         parse_topology(text)
     assert "2 nodes x 2 llc x 4 cores x 2 threads" in caught.value.remedy
+
+
+@pytest.mark.parametrize("text", ["2 nodes at 0", "2 nodes at 10", "2 nodes at 255 x 2 cores", "1 node at 20"])
+def test_a_distance_that_no_node_has_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=" nodes at ") as caught:
+        parse_topology(text)
+    assert "11 to 254" in caught.value.remedy
 
 
 def test_nodes_and_sockets_and_too_many_cpus_are_refused() -> None:
@@ -82,12 +94,14 @@ def test_the_topology_determines_the_number_of_cpus() -> None:
         settle_cpus({"topology": "smt", "cpus": 3}, "qemu")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [*PRESETS, "3 nodes at 32 x 2 cores"])
 def test_a_guest_that_sees_the_topology_is_as_planned_and_one_that_sees_another_is_not(name: str) -> None:
     planned = parse_topology(name)
     files = as_guest_sees(planned)
     assert why_other_topology(read_topology(files), planned) == ""
     for path in files:
+        if path.endswith("distance") and not planned.distance:
+            continue
         changed = {**files, path: "0" if files[path] != "0" else "0-1"}
         assert "the topology is another" in why_other_topology(read_topology(changed), planned), path
         left_out = {key: value for key, value in files.items() if "domains" not in key}

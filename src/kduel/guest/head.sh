@@ -84,6 +84,7 @@ capture_environment() {
         /sys/devices/system/cpu/cpu*/topology/thread_siblings_list \
         /sys/devices/system/cpu/cpu*/topology/core_siblings_list \
         /sys/devices/system/cpu/cpu*/cache/index3/shared_cpu_list /sys/devices/system/node/node*/cpulist \
+        /sys/devices/system/node/node*/distance \
         >"$OUT/environment/files" 2>/dev/null
     capture_domains >>"$OUT/environment/files" 2>/dev/null
     for config in /proc/config.gz "/boot/config-$release.gz"; do

@@ -3,7 +3,7 @@ cores x 2 threads` are two packages with own memory, each two caches of four cor
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +18,9 @@ PRESETS = {
     "server": "2 nodes x 2 llc x 2 cores x 2 threads",
 }
 """Small pictures of machines that people have, by name."""
-_TERM = re.compile(r"([0-9]{1,3}) *(nodes?|sockets?|llcs?|cores?|threads?)", re.ASCII)
+_TERM = re.compile(r"([0-9]{1,3}) *(?:(nodes?)(?: at ([0-9]{1,3}))?|(sockets?|llcs?|cores?|threads?))", re.ASCII)
+NEAR, FARTHEST = 10, 254
+"""Distances of memory: a node's own, and the largest that firmware can tell."""
 _LEVELS = ("nodes", "sockets", "llc", "cores", "threads")
 MOST_CPUS = 255
 _CPU = r"^/sys/devices/system/cpu/cpu[0-9]+/"
@@ -27,6 +29,7 @@ _SEEN = {
     "llc": re.compile(_CPU + r"cache/index3/shared_cpu_list$"),
     "packages": re.compile(_CPU + r"topology/core_siblings_list$"),
     "nodes": re.compile(r"^/sys/devices/system/node/node[0-9]+/cpulist$"),
+    "distances": re.compile(r"^/sys/devices/system/node/node[0-9]+/distance$"),
     "domains": re.compile(r"^/kduel\.domains$"),
 }
 
@@ -36,6 +39,7 @@ _WORDS = {
     "llc": "CPUs of a last-level cache",
     "packages": "CPUs of a package",
     "nodes": "CPUs of a node",
+    "distances": "distances of the nodes' memory",
     "domains": "CPUs of the scheduler domains of each CPU",
 }
 
@@ -46,6 +50,8 @@ class Topology(Struct, frozen=True, kw_only=True):
     packages: int = 1
     numa: bool = False
     """Whether each package has memory of its own."""
+    distance: int = 0
+    """Of the other packages' memory, where a package's own has 10; 0: the kernel's default, 20."""
     llc: int = 1
     cores: int = 1
     threads: int = 1
@@ -64,6 +70,9 @@ class Topology(Struct, frozen=True, kw_only=True):
                 size = part if node < self.packages - 1 else memory_mib - part * node
                 out += ["-object", f"memory-backend-ram,id=node{node},size={size}M"]
                 out += ["-numa", f"node,nodeid={node},cpus={node * each}-{(node + 1) * each - 1},memdev=node{node}"]
+        if self.distance:
+            for one, other in permutations(range(self.packages), 2):
+                out += ["-numa", f"dist,src={one},dst={other},val={self.distance}"]
         return out
 
     def planned_lists(self) -> dict[str, list[str]]:
@@ -71,7 +80,10 @@ class Topology(Struct, frozen=True, kw_only=True):
         sizes = {"threads": self.threads, "llc": self.cores * self.threads, "packages": self.cpus // self.packages}
         sizes["nodes"] = sizes["packages"] if self.numa else self.cpus
         spans = sorted({*sizes.values(), self.cpus} - {1})
-        return {level: _cpu_lists(size, self.cpus) for level, size in sizes.items()} | {
+        of_nodes = range(self.packages)
+        rows = [" ".join(str(NEAR if one == other else self.distance) for other in of_nodes) for one in of_nodes]
+        distances = {"distances": sorted(rows, key=_first_number)} if self.distance else {}
+        return {level: _cpu_lists(size, self.cpus) for level, size in sizes.items()} | distances | {
             "domains": [f"{cpu}: {' '.join(map(str, spans))}" for cpu in range(self.cpus)]
         }
 
@@ -79,9 +91,10 @@ class Topology(Struct, frozen=True, kw_only=True):
 def parse_topology(text: str) -> Topology:
     """The topology in words, or by a preset's name. Raises InputError."""
     found: dict[str, int] = {}
+    distance: int | None = None
     for term in re.split(r"\s*[x×*,]\s*", PRESETS.get(text.strip(), text).strip()):
         match = _TERM.fullmatch(term.strip())
-        level = match[2].rstrip("s") if match else ""
+        level = (match[2] or match[4]).rstrip("s") if match else ""
         name = next((one for one in _LEVELS if one.rstrip("s") == level), "")
         if match is None or name in found or int(match[1]) < 1:
             raise InputError(
@@ -89,14 +102,21 @@ def parse_topology(text: str) -> Topology:
                 f'Write it like "2 nodes x 2 llc x 4 cores x 2 threads" (sockets for nodes that share memory), or {", ".join(PRESETS)}.',
             )
         found[name] = int(match[1])
+        distance = int(match[3]) if match[3] else distance
     if {"nodes", "sockets"} <= found.keys():
         raise InputError(
             f"machine: topology = {text!r} has both nodes and sockets",
             "Give nodes where each socket has memory of its own, else sockets.",
         )
+    if distance is not None and not (NEAR < distance <= FARTHEST and found["nodes"] > 1):
+        raise InputError(
+            f"machine: topology = {text!r} has {found['nodes']} nodes at {distance}",
+            f"Give the distance of other nodes' memory, {NEAR + 1} to {FARTHEST}, of 2 nodes or more; a node's own is {NEAR}.",
+        )
     topology = Topology(
         packages=found.get("nodes", found.get("sockets", 1)),
         numa=found.get("nodes", 1) > 1,
+        distance=distance or 0,
         llc=found.get("llc", 1),
         cores=found.get("cores", 1),
         threads=found.get("threads", 1),
@@ -132,7 +152,7 @@ def read_topology(files: Mapping[str, str]) -> dict[str, list[str]]:
                 found.setdefault(level, set()).update(line.strip() for line in text.splitlines())
     if domains := found.pop("domains", None):
         found["domains"] = set(_read_domains(sorted(domains)))
-    return {level: sorted(lists, key=_first_cpu) for level, lists in found.items()}
+    return {level: sorted(lists, key=_first_number) for level, lists in found.items()}
 
 
 def is_of_topology(path: str) -> bool:
@@ -161,6 +181,6 @@ def _cpu_lists(size: int, cpus: int) -> list[str]:
     return [f"{begin}-{end - 1}" if size > 1 else f"{begin}" for begin, end in pairwise(edges)]
 
 
-def _first_cpu(text: str) -> tuple[int, str]:
+def _first_number(text: str) -> tuple[int, str]:
     match = re.match(r"[0-9]{1,9}", text)
     return int(match[0]) if match else -1, text
