@@ -56,7 +56,8 @@ def test_counters_are_read_by_name_in_every_version(version: str) -> None:
     assert found["sched-domain1-remote-share"] == pytest.approx(crossing)
     assert found["sched-delay-per-slice"] == pytest.approx(1e3 * 112_926.27 / found["sched-time-slices"], rel=1e-6)
     by_level = [metric.name for metric in schedstat.metrics() if "-domain" in metric.name]
-    assert found.keys() == {metric.name for metric in schedstat.metrics()} - {
+    others = {"sched-switches", "sched-pressure-cpu", "sched-pressure-io", "sched-pressure-memory"}
+    assert found.keys() == {metric.name for metric in schedstat.metrics()} - others - {
         name for name in by_level if not name.startswith(("sched-domain0-", "sched-domain1-"))
     }
     flat = [
@@ -135,7 +136,31 @@ def test_a_step_keeps_its_status_and_its_counters(tmp_path: Path) -> None:
         )
         assert done.returncode == status and "unreached" not in done.stdout
         assert (tmp_path / schedstat.BEFORE).is_file()
+        assert "ctxt" in (tmp_path / schedstat.OTHERS_AFTER).read_text()
     assert done.stderr == ""
+
+
+PRESSURE = """/proc/pressure/cpu:some avg10=1.00 avg60=0.00 avg300=0.00 total={}
+/proc/pressure/cpu:full avg10=0.00 avg60=0.00 avg300=0.00 total=99
+/proc/pressure/memory:some avg10=0.00 avg60=0.00 avg300=0.00 total=7
+/proc/stat:ctxt {}
+"""
+
+
+def test_pressure_and_switches_are_beside_the_counters(tmp_path: Path) -> None:
+    keep(tmp_path, "1\n")
+    (tmp_path / schedstat.OTHERS_BEFORE).write_text(PRESSURE.format(1500, 10))
+    (tmp_path / schedstat.OTHERS_AFTER).write_text(PRESSURE.format(4000, 52))
+    found = schedstat.read_step(tmp_path)
+    # A kernel without pressure, or without one of its files, has no such number.
+    assert {name: value for name, value in found.items() if "pressure" in name or name == "sched-switches"} == {
+        "sched-switches": 42,
+        "sched-pressure-cpu": 2.5,
+        "sched-pressure-memory": 0,
+    }
+    (tmp_path / schedstat.OTHERS_AFTER).write_text(PRESSURE.format(1499, 52))
+    with pytest.raises(ParseError, match="pressure-cpu fell"):
+        schedstat.read_step(tmp_path)
 
 
 def test_a_kernel_without_the_file_gives_no_counters(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from kduel.core.untrusted import read
 GROUP = "scheduler"
 BEFORE, AFTER, SWITCH = "schedstat.before", "schedstat.after", "schedstat.switch"
 """Files in the step's directory: the counters, and whether the kernel counted."""
+OTHERS_BEFORE, OTHERS_AFTER = "pressure.before", "pressure.after"
+"""The same of /proc/pressure and the context switches of /proc/stat, which every kernel counts that has them."""
 SYSCTL = "/proc/sys/kernel/sched_schedstats"
 """Most counters of a stock kernel stand still without it."""
 ENABLE = f"[ ! -e {SYSCTL} ] || echo 1 >{SYSCTL}\n"
@@ -64,7 +66,16 @@ _ABOUT = {
     "local-share": "wake-ups by the CPU that the task then ran on, of all",
     "delay-per-slice": "time that a runnable task waited for each of its time slices",
 }
-_UNITS = {"run-time": "ms", "run-delay": "ms", "local-share": "%", _SHARE: "%", "delay-per-slice": "us"}
+_OTHERS = {
+    "switches": "context switches",
+    "pressure-cpu": "time in which some task waited for a CPU (/proc/pressure)",
+    "pressure-io": "time in which some task waited for a block device (/proc/pressure)",
+    "pressure-memory": "time in which some task waited for memory (/proc/pressure)",
+}
+_UNITS = {
+    **dict.fromkeys(("pressure-cpu", "pressure-io", "pressure-memory"), "ms"),
+    "run-time": "ms", "run-delay": "ms", "local-share": "%", _SHARE: "%", "delay-per-slice": "us",
+}  # fmt: skip
 _DERIVED = {
     "local-share": "wakeups-local by wakeups, in per cent",
     _SHARE: "wakeups-remote by wakeups of all levels, in per cent",
@@ -75,6 +86,7 @@ _DERIVED = {
 def wrap(lines: str, switch: str = SYSCTL) -> str:
     """Shell lines that run `lines` between two copies of the counters, which count meanwhile; the `switch` is put back after."""
     where, copy = '"${KDUEL_STEP:-.}"/', "cat /proc/schedstat 2>/dev/null >"
+    others = "grep -s -e total= -e ^ctxt /proc/pressure/cpu /proc/pressure/io /proc/pressure/memory /proc/stat >"
     return f"""\
 kept=
 [ ! -r {switch} ] || kept=$(cat {switch})
@@ -82,11 +94,13 @@ trap '[ -z "$kept" ] || echo "$kept" >{switch} || :' EXIT
 trap 'exit 143' TERM
 [ -z "$kept" ] || echo 1 >{switch} || :
 cat {switch} 2>/dev/null >{where}{SWITCH} || :
+{others}{where}{OTHERS_BEFORE} || :
 {copy}{where}{BEFORE} || :
 (
 {lines}
 )
 {copy}{where}{AFTER} || :
+{others}{where}{OTHERS_AFTER} || :
 """
 
 
@@ -101,7 +115,7 @@ def is_of_level(group: str, metric: str) -> bool:
 @functools.cache
 def metrics() -> tuple[Metric, ...]:
     """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
-    about = {name: (name, text) for name, text in (_ABOUT | _KEPT).items()}
+    about = {name: (name, text) for name, text in (_ABOUT | _OTHERS | _KEPT).items()}
     for level in range(LEVELS):
         about |= {
             of_level(name, level): (name, f"{text}, domains of level {level}") for name, text in _OF_DOMAINS.items()
@@ -123,7 +137,31 @@ def read_step(directory: Path) -> dict[str, float]:
         return {}
     if not before.strip() or not after.strip() or switch.strip() not in ("", "1"):
         return {}
-    return difference(before, after)
+    return difference(before, after) | read_others(directory)
+
+
+def read_others(directory: Path) -> dict[str, float]:
+    """Context switches and pressure during a step, as far as both copies have them. Raises ParseError where one fell."""
+    first, last = (_others_in(directory / name) for name in (OTHERS_BEFORE, OTHERS_AFTER))
+    grown = {name: last[name] - first[name] for name in _OTHERS if name in first and name in last}
+    if fallen := [name for name, value in grown.items() if value < 0]:
+        raise ParseError(f"{fallen[0]} fell during the step")
+    return {f"sched-{name}": value for name, value in grown.items()}
+
+
+def _others_in(file: Path) -> dict[str, float]:
+    """Totals by name; pressure in ms, of `some` task."""
+    try:
+        text = read(file)
+    except FileNotFoundError:
+        return {}
+    found = {
+        f"pressure-{match[1]}": int(match[2]) / 1000
+        for match in re.finditer(r"^/proc/pressure/(\w{1,9}):some .{1,99} total=([0-9]{1,18})$", text, re.MULTILINE)
+    }
+    if switches := re.search(r"^/proc/stat:ctxt ([0-9]{1,18})$", text, re.MULTILINE):
+        found["switches"] = float(switches[1])
+    return found
 
 
 def difference(before: str, after: str) -> dict[str, float]:

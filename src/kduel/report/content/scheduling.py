@@ -13,7 +13,10 @@ from kduel.core.text import align_columns, plural, visible
 
 PREFIX = "sched-"
 WAKEUPS = ("wakeups", "wakeups-local", "local-share", "wakeups-remote", "wakeups-affine")
-WAITS = ("schedules", "idle-switches", "time-slices", "run-time", "run-delay", "delay-per-slice", "yields")
+WAITS = (
+    *("schedules", "idle-switches", "switches", "time-slices", "run-time", "run-delay", "delay-per-slice", "yields"),
+    *("pressure-cpu", "pressure-io", "pressure-memory"),
+)
 OF_LEVEL = (
     *("newidle-calls", "newidle-failed", "newidle-pulled", "idle-pulled", "busy-pulled", "active-pushed"),
     *("wakeups-remote", "remote-share", "wakeups-affine"),
