@@ -208,7 +208,11 @@ def test_a_peer_that_hangs_in_a_long_step_ends_the_trial(tmp_path: Path, hangs: 
     script = compose(
         steps, settle=Settle(mode="fixed", seconds=0), link=declared_lines("10.0.0.7", "10.0.0.6", shell)
     )
-    for what, quick in (("link_look=300", "link_look=1"), ("link_patience=120", "link_patience=1"), ("answers 30", "answers 1")):
+    for what, quick in (
+        ("link_look=300", "link_look=1"),
+        ("link_patience=120", "link_patience=1"),
+        ("answers 30", "answers 1"),
+    ):
         assert what in script
         script = script.replace(what, quick)
     (tmp_path / "guest.sh").write_text(script)

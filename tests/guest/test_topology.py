@@ -65,7 +65,18 @@ def test_words_and_arguments() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2", "2 nodes 2 cores", "2 sockets at 20", "0 cores", "-1 cores", "2 cores x 2 cores", "2 widgets", "x", "1000 cores", "²cores"],
+    [
+        "2",
+        "2 nodes 2 cores",
+        "2 sockets at 20",
+        "0 cores",
+        "-1 cores",
+        "2 cores x 2 cores",
+        "2 widgets",
+        "x",
+        "1000 cores",
+        "²cores",
+    ],
 )
 def test_other_words_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(InputError, match="is not understood") as caught:

@@ -112,7 +112,12 @@ class Real:
                 self.memory,
             ),
             # Each QEMU adds to it: what a kernel printed that did not boot is there when the next one has.
-            *("-chardev", f"file,id=console,path={self.place / 'serial.log'},append=on", "-serial", "chardev:console"),
+            *(
+                "-chardev",
+                f"file,id=console,path={self.place / 'serial.log'},append=on",
+                "-serial",
+                "chardev:console",
+            ),
             *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
             *("-device", f"nvme,drive=disk,serial=1,bootindex={self.boot_index}"),
             *("-netdev", f"user,id=net{forwards}"),

@@ -83,9 +83,11 @@ class Topology(Struct, frozen=True, kw_only=True):
         of_nodes = range(self.packages)
         rows = [" ".join(str(NEAR if one == other else self.distance) for other in of_nodes) for one in of_nodes]
         distances = {"distances": sorted(rows, key=_first_number)} if self.distance else {}
-        return {level: _cpu_lists(size, self.cpus) for level, size in sizes.items()} | distances | {
-            "domains": [f"{cpu}: {' '.join(map(str, spans))}" for cpu in range(self.cpus)]
-        }
+        return (
+            {level: _cpu_lists(size, self.cpus) for level, size in sizes.items()}
+            | distances
+            | {"domains": [f"{cpu}: {' '.join(map(str, spans))}" for cpu in range(self.cpus)]}
+        )
 
 
 def parse_topology(text: str) -> Topology:

@@ -31,7 +31,9 @@ STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "qemu-hung
 """Void codes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
 ALWAYS_PCT = 100.0
 """As `Machine.max_wait_pct`: the guest has more CPUs than its host, and waits always."""
-TOO_SMALL = ": it has more CPUs than KDuel may use here, and one that waits looks locked up to its kernel. Give it fewer"
+TOO_SMALL = (
+    ": it has more CPUs than KDuel may use here, and one that waits looks locked up to its kernel. Give it fewer"
+)
 STARVED_PCT = 25.0
 """Per cent of waiting for the host's CPUs from which they explain a STARVED trial of a guest that may wait however long."""
 MOST_DISTURBED = 6
