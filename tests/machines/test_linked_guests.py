@@ -152,12 +152,20 @@ def test_guests_exchange_load_and_reach_nothing_else(linked: tuple[Machine, Arm]
     assert len({*facts["pinned"], *facts["peer"]["pinned"]}) == 2
 
 
-def test_a_peer_that_hangs_ends_its_trial(linked: tuple[Machine, Arm], tmp_path: Path) -> None:
+def test_a_peer_that_hangs_ends_its_trial(
+    linked: tuple[Machine, Arm], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a step that would go on for an hour: the peer is asked beside it."""
     into = tmp_path / "hung"
-    asks = ScriptStep(label="asks", script="while echo : | peer; do sleep 1; done; exit 1", timeout=12, peer=True)
+    machine = linked[0]
+    quick = machine.link.replace(f"link_look={link.LOOK_SECONDS}", "link_look=3")
+    monkeypatch.setattr(machine, "link", quick.replace(f"link_patience={link.PATIENCE_SECONDS}", "link_patience=10"))
+    asks = ScriptStep(label="asks", script="sleep 3000", timeout=3600, peer=True)
     with once_in_step(into, "01-asks", lambda: os.kill(guests_by_side()["2"], signal.SIGSTOP)):
         outcome = boot(linked, into, [asks, ScriptStep(label="next", script="true", timeout=300)])
     assert outcome.void == "peer-hung", outcome.message
+    assert "in or after the step 01-asks: " in outcome.message, outcome.message
+    assert msgspec.json.decode((into / "01-asks/exit.json").read_bytes())["seconds"] < 600
     assert not (into / "02-next/exit.json").exists()
 
 

@@ -357,10 +357,11 @@ def test_a_guest_sees_the_topology_that_was_asked_for(boot):
 
 @pytest.mark.guest
 def test_a_contender_has_settings_of_its_own(boot):
-    outcome, into = boot("true", own={"topology": "two-llc", "memory": "640M", "clocksource": "hpet"})
+    outcome, into = boot("true", own={"topology": "2 nodes at 32 x 2 cores", "memory": "640M", "clocksource": "hpet"})
     good(outcome)
     seen = read_environment(into / "environment")
     assert seen["cpus"] == 4 and seen["topology"]["llc"] == ["0-1", "2-3"]
+    assert seen["topology"]["distances"] == ["10 32", "32 10"]
     assert 500 < seen["memory_kib"] >> 10 < 640 and seen["clocksource"] == "hpet"
     assert "-m 640M" in (into / "rerun.sh").read_text()
     assert boot.machine.settings.cpus == 2 and "4 CPUs" in boot.machine.timing_warning
