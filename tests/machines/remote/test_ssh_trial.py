@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from kduel.core.experiment import Contender
+from kduel.guest.link import HUNG
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Trial
 from kduel.machines.remote.connection import Connection, ConnectionLost, TrialRefused
@@ -167,3 +168,18 @@ def test_a_clock_that_was_set_during_a_trial_is_told(date: float, boot: str, jum
     journey.facts, journey.log = {}, []
     journey.compare_clocks(seen(100.0, 0.0, "a"), seen(date, 1.0, boot))
     assert journey.facts == ({} if jump is None else {"clock_jump_seconds": jump})
+
+
+def test_a_peer_that_did_not_answer_is_named_with_what_was_said(
+    journey: Callable[..., Journey], tmp_path: Path
+) -> None:
+    own = journey()
+    out = tmp_path / "kduel-1/out"
+    for file, text in {"environment/peer.error": "no route to host\n", "02-netperf/exit.json": "{}"}.items():
+        (out / file).parent.mkdir(parents=True)
+        (out / file).write_text(text)
+    (tmp_path / "kduel-1/status").write_text(f"{HUNG:03d}")
+    outcome = own.bring_home(SEEN)
+    assert outcome.void == "peer-hung"
+    assert "did not answer any more in or after the step 02-netperf: no route to host." in outcome.message
+    assert "[machine.peer] shell" in outcome.message
