@@ -31,7 +31,7 @@ ABORT = 255
 and 3) would mean to git that the commit is bad, and it would name a wrong one."""
 
 
-class Stepwise(click.Command):
+class VerdictByStatus(click.Command):
     """A command for `git bisect run`, to which 1 to 127 is a verdict: every error with --step ends with ABORT."""
 
     def make_context(
@@ -69,7 +69,7 @@ def abort_on_error(words: Sequence[str]) -> Iterator[None]:
         raise click.exceptions.Exit(ABORT) from error
 
 
-@click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")
+@click.command("bisect", cls=VerdictByStatus, short_help="Find the commit that changed a cost.")
 @click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1, type=Word())
 @option("--tree", "The git repository.", NamedPath(file_okay=False, exists=True), default=".", show_default=False)
 @option(

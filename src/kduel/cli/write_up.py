@@ -62,11 +62,9 @@ def write_up(path: Path, fail_on: str | None, *, keep: bool = True, notify: str 
 
 def conclude(results: Results, fail_on: str | None) -> tuple[int, str]:
     """Exit status of a finished run, and the reason where it is not 0."""
-    slower = [
-        m
-        for m in results.gating
-        if m.role == "primary" and m.claimed and m.verdict in ("slower", "more") and not m.below_delta
-    ]
+    from kduel.judge.verdict.headline import matters
+
+    slower = [m for m in results.gating if m.role == "primary" and matters(m) and m.verdict in ("slower", "more")]
     if fail_on == "slower" and slower:
         named = ", ".join(f"{m.benchmark}/{m.metric} of {m.contender}" for m in slower)
         return SLOWER, f"status {SLOWER} by --fail-on slower: {named}"

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.judge.verdict.headline import shows_difference, side
+from kduel.judge.verdict.headline import matters, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 
@@ -47,7 +47,7 @@ def outcome(metrics: list[MetricResult]) -> tuple[str, str]:
     if metrics and all(m.by_harness for m in metrics):
         return "nothing follows", COLOURS["undecided"]
     metrics = [m for m in metrics if not m.by_harness]
-    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
+    large = [m for m in metrics if matters(m)]
     for kind in ("worse", "better", "neutral"):
         chosen = [m for m in large if side(m) == kind]
         if chosen:

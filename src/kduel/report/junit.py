@@ -10,7 +10,7 @@ from kduel.core.format import effect_with_interval
 from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.judge.verdict.headline import compared_pairs, headline_of, shows_difference, side
+from kduel.judge.verdict.headline import compared_pairs, headline_of, matters, side
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.factors import factor_groups
 from kduel.report.content.provenance import kernels, machine, when
@@ -75,7 +75,7 @@ def test_case(metric: MetricResult) -> ElementTree.Element:
         message = visible(f"{metric.role}: {message}", 1000)
     if not metric.claimed or metric.hint:
         ElementTree.SubElement(case, "skipped", message=message)
-    elif shows_difference(metric) and side(metric) == "worse" and not metric.below_delta:
+    elif matters(metric) and side(metric) == "worse":
         ElementTree.SubElement(case, "failure", message=message, type=metric.word)
     else:
         ElementTree.SubElement(case, "system-out").text = message

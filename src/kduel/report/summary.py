@@ -19,8 +19,8 @@ from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import (
     CONDITIONS,
+    matters,
     repeated_unit,
-    shows_difference,
     side,
     torn_metrics,
     unseen_mode_text,
@@ -116,12 +116,12 @@ def worth(metric: MetricResult) -> str:
 def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
     """The verdicts, the worse first, since that is the price of a change."""
     judged = [m for m in metrics if not m.by_harness]
-    different = [m for m in judged if shows_difference(m) and not m.below_delta]
+    different = [m for m in judged if matters(m)]
     for kind, word in (("worse", "Costs"), ("better", "Gains"), ("neutral", "Differs")):
         for metric in sorted(different, key=lambda m: -abs(pct_of_means(m) or 0.0)):
             if side(metric) == kind:
                 yield f"{word}: {phrase(metric)}."
-    small = [m for m in judged if shows_difference(m) and m.below_delta]
+    small = [m for m in judged if m.below_delta]
     if small:
         yield f"Differs by too little to matter: {list_metrics(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]

@@ -10,7 +10,7 @@ from kduel.analysis.versions import Course, courses
 from kduel.core.errors import InputError
 from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, TOUCHED
 from kduel.core.results import Results
-from kduel.judge.verdict.headline import shows_difference
+from kduel.judge.verdict.headline import matters
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import digest
 from kduel.report.page.render import render_page
@@ -88,10 +88,7 @@ def parts_of(results: Results) -> list[Part]:
 def tones(course: Course) -> list[str]:
     """The tone of each version's cell: what it changes from the one before."""
     tone = {"more": "worse", "fewer": "better"}
-    return [
-        "",
-        *(tone.get(one.word, "") if shows_difference(one) and not one.below_delta else "" for one in course.changes),
-    ]
+    return ["", *(tone.get(one.word, "") if matters(one) else "" for one in course.changes)]
 
 
 def line(course: Course) -> Markup:

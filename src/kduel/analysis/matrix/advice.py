@@ -9,6 +9,7 @@ from kduel.core.format import MISSING, amount, effect_with_interval, percent
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import list_few, plural
+from kduel.judge.verdict.headline import matters
 
 USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
     "desktop": {"frame-latency": ("p99", "max", "value"), "wakeup-latency": ("p99",)},
@@ -67,8 +68,8 @@ def concerns(metric: MetricResult, wanted: Mapping[Aspect, tuple[Statistic, ...]
 
 def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     baseline = metrics[0].baseline
-    better = [support(m) for m in metrics if m.claimed and m.verdict in ("faster", "fewer") and not m.below_delta]
-    worse = [support(m) for m in metrics if m.claimed and m.verdict in ("slower", "more") and not m.below_delta]
+    better = [support(m) for m in metrics if matters(m) and m.verdict in ("faster", "fewer")]
+    worse = [support(m) for m in metrics if matters(m) and m.verdict in ("slower", "more")]
     same = [structs.replace(support(m), verdict="equivalent") for m in metrics if no_matter(m)]
     rest = other_metrics_text(len(same), len(metrics) - len(better) - len(worse) - len(same))
     if better and not worse:

@@ -1,8 +1,8 @@
 """A run as a matrix: every cell's values and verdicts, the growth over counts, and what a heat map shows."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import stdev
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -180,7 +180,7 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[JudgedCell]:
     """Every metric of every place for every pair, judged together."""
-    known = known_of_trials(results)
+    table_of = pair_table(results)
     absent = {} if results.paired else never_began(values)
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
     for result in results.metrics:
@@ -193,11 +193,10 @@ def judge_pairs(
             for name in metrics[place.family]:
                 held = values[place.label, name]
                 keys.append((pair, place))
-                table = Samples(
-                    benchmark=place.label, metric=about[place.label][name], paired=results.paired,
-                    counted=results.paired and not results.machine.evidence.varies, blocks=results.blocks,
-                    values={arm: held[arm] for arm in arms}, beyond=beyond[place.label, name],
-                    absent={arm: absent[arm] for arm in arms if arm in absent}, **known,
+                table = table_of(
+                    benchmark=place.label, metric=about[place.label][name], values={arm: held[arm] for arm in arms},
+                    counted=results.paired and not results.machine.evidence.varies, beyond=beyond[place.label, name],
+                    absent={arm: absent[arm] for arm in arms if arm in absent},
                 )  # fmt: skip
                 samples.append(table)
     return [
@@ -206,17 +205,18 @@ def judge_pairs(
     ]
 
 
-def known_of_trials(results: Results) -> dict[str, Any]:
-    """The fields of a table that follow from the run's trials. Of all contenders, whichever pair is judged: a trial may follow one of
-    a third, and a block that has not ended for one of them counts for none."""
+def pair_table(results: Results) -> partial[Samples]:
+    """Makes a table of a run's pair from what does not follow from the run's trials. These are of all contenders, whichever pair is
+    judged: a trial may follow one of a third, and a block that has not ended for one of them counts for none."""
     trials = {(trial.block, trial.contender): trial for trial in results.trials}
     names = [contender.name for contender in results.contenders] if results.paired else []
     columns = {name: [trials.get((block, name)) for block in results.blocks] for name in names}
     work = {name: [one.other_work_before if one else None for one in column] for name, column in columns.items()}
-    return {
-        "order": {name: [one.position if one else None for one in column] for name, column in columns.items()},
-        "parts": parts_of(results), "machines": machines_of(results), "covariates": {OTHER_WORK: work},
-    }  # fmt: skip
+    order = {name: [one.position if one else None for one in column] for name, column in columns.items()}
+    return partial(
+        Samples, paired=results.paired, blocks=results.blocks, order=order, parts=parts_of(results),
+        machines=machines_of(results), covariates={OTHER_WORK: work},
+    )  # fmt: skip
 
 
 def parts_of(results: Results) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import judge_matrix, known_of_trials, tables
+from kduel.analysis.matrix.shape import judge_matrix, pair_table, tables
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.samples import Samples
@@ -74,13 +74,11 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
         for pair in combinations(names, 2)
         if pair not in against[key] and pair[::-1] not in against[key]
     ]
-    known = known_of_trials(results)
+    table_of = pair_table(results)
 
     def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
-        return Samples(
-            benchmark=benchmark, metric=metrics[benchmark][metric], paired=results.paired, blocks=results.blocks,
-            values={arm: values[benchmark, metric][arm] for arm in arms}, **known,
-        )  # fmt: skip
+        held = {arm: values[benchmark, metric][arm] for arm in arms}
+        return table_of(benchmark=benchmark, metric=metrics[benchmark][metric], values=held)
 
     whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))
     samples = [table(*key, pair) for key, pair in missing]

@@ -49,9 +49,6 @@ _KEPT = {
 }
 """Counters of domains that become metrics: the sum over all CPUs and domains, and over those of each level."""
 _SHARE = "remote-share"
-_OF_DOMAINS = _KEPT | {
-    _SHARE: "wake-ups of a task that then ran on another CPU of the domain than the waking one, of all"
-}
 LEVELS = 8
 """Domains of a CPU, the smallest one first, that are told apart."""
 _ABOUT = {
@@ -118,7 +115,8 @@ def metrics() -> tuple[Metric, ...]:
     about = {name: (name, text) for name, text in (_ABOUT | _OTHERS | _KEPT).items()}
     for level in range(LEVELS):
         about |= {
-            of_level(name, level): (name, f"{text}, domains of level {level}") for name, text in _OF_DOMAINS.items()
+            of_level(name, level): (name, f"{text}, domains of level {level}")
+            for name, text in (_KEPT | {_SHARE: f"{_KEPT['wakeups-remote']}, of all"}).items()
         }
     return tuple(
         Metric(

@@ -13,7 +13,7 @@ from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChan
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent, relative_pct
 from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
-from kduel.judge.verdict.headline import shows_difference
+from kduel.judge.verdict.headline import matters
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.content.answer import change_words, interval_words
 from kduel.report.content.digest import side_words
@@ -48,7 +48,7 @@ def changed_section(found: Campaigns) -> PageSection:
     names = kernels_first(found)
     pairs = pairs_of_interest(found)
     changes = [(pair, change) for pair in pairs for change in pair.changes if change.n]
-    shown = [both for both in changes if shows_difference(both[1]) and both[1].claimed and not both[1].below_delta]
+    shown = [both for both in changes if matters(both[1])]
     shown.sort(key=lambda both: (weak(both[1]), -abs(relative_pct(both[1]) or 0.0)))
     rows = [
         [f"{change.benchmark}/{change.metric}", names[pair.before], names[pair.after], effect(change), change.word]

@@ -13,7 +13,7 @@ from kduel.core.metric_results import COUNTS, SHARING, TOUCHED, TOUCHED_PAGES, M
 from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.headline import shows_difference, side
+from kduel.judge.verdict.headline import matters, side
 from kduel.report.content.digest import ContenderSummary, largest_first
 from kduel.report.content.evidence import evidence
 from kduel.store.rundir import EXACT
@@ -58,8 +58,8 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
     """All primary metrics of a comparison, then what the usual call does not show. Lines are `width` columns at most where
     they can be. `run` is the directory as the user may type it, where it is known."""
     measured = [metric for metric in comparison.primary if metric.n]
-    large = sorted((m for m in measured if shows_difference(m) and not m.below_delta), key=largest_first)
-    small = sorted((m for m in measured if shows_difference(m) and m.below_delta), key=largest_first)
+    large = sorted((m for m in measured if matters(m)), key=largest_first)
+    small = sorted((m for m in measured if m.below_delta), key=largest_first)
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
     columns = Columns.fit(measured, width)

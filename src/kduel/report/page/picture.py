@@ -165,19 +165,14 @@ def foremost_rows(metrics: Sequence[MetricResult], most: int) -> list[MetricResu
     """At most so many: gains, the largest first, then losses, then what differs without a better side, is the same, is open; of more
     than `most` the largest of each kind that shows a difference."""
     return sorted(
-        largest_of(metrics, most), key=lambda metric: (ORDER.index(picture_tone(metric)), *largest_first(metric))
+        largest_of(metrics, most), key=lambda metric: (ORDER.index(tone(metric)), *largest_first(metric))
     )
-
-
-def picture_tone(metric: MetricResult) -> str:
-    """The side of a verdict; a difference too small to matter is none."""
-    return "same" if metric.below_delta else tone(metric)
 
 
 def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:
     """One row. The size of a change whose interval is too wide is no information; a side is a claim, which a row without a verdict has not."""
     words, code = operation_words(metric)
-    kind, sign = picture_tone(metric), SIGNS["equivalent"] if metric.below_delta else sign_of(metric)
+    kind, sign = tone(metric), SIGNS["equivalent"] if metric.below_delta else sign_of(metric)
     size = change_size(metric) if not too_early(metric) else TOO_EARLY
     return PictureRow(
         words=words,
