@@ -119,7 +119,8 @@ class Fio(Benchmark[FioParameters]):
             raise ParseError(f"fio ended with error {job.error}")
         values: dict[str, float] = {}
         for way in DIRECTIONS[parameters.rw]:
-            values |= read_direction(getattr(job, way), way)
+            found = getattr(job, way)
+            values |= read_rates(found, way) | read_latencies(found, way)
         return values
 
 
@@ -136,11 +137,6 @@ def direction_metrics(way: str, cache: str) -> tuple[Metric, ...]:
             Metric(f"{way}-latency-p99", "us", "lower", "99 of 100 operations were no slower.", "p99"),
         ),
     )
-
-
-def read_direction(found: Direction, way: str) -> dict[str, float]:
-    """The metrics of one direction. Raises ParseError where nothing was moved, or the figures do not fit."""
-    return read_rates(found, way) | read_latencies(found, way)
 
 
 def read_rates(found: Direction, way: str) -> dict[str, float]:

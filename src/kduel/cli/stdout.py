@@ -52,18 +52,14 @@ def replace_stdout() -> None:
     if former is not sys.__stdout__:
         return
     if former is None:
-        occupy_descriptor()
+        # Keep a closed standard output's descriptor from being given to a file; it cannot be written to.
+        unwritable = os.open(os.devnull, os.O_RDONLY)
+        if unwritable == DESCRIPTOR:
+            os.set_inheritable(unwritable, True)
+        else:
+            os.dup2(unwritable, DESCRIPTOR)
+            os.close(unwritable)
     raw = WholeOrError(DESCRIPTOR if former is None else former.fileno(), "wb", closefd=False)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), former.encoding if former is not None else "utf-8", line_buffering=raw.isatty()
     )
-
-
-def occupy_descriptor() -> None:
-    """Keep a closed standard output's descriptor from being given to a file; it cannot be written to."""
-    unwritable = os.open(os.devnull, os.O_RDONLY)
-    if unwritable == DESCRIPTOR:
-        os.set_inheritable(unwritable, True)
-    else:
-        os.dup2(unwritable, DESCRIPTOR)
-        os.close(unwritable)

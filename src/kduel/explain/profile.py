@@ -20,6 +20,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +140,9 @@ class Dump(Struct, kw_only=True):
 
     def naming(self, symbols: Symbols) -> Symbols:
         """The symbols for code of this dump, which tells what was entered."""
-        return symbols.with_begins({pc for pc, _ in self.blocks.values()})
+        found = copy(symbols)
+        found.begins = {pc for pc, _ in self.blocks.values()}
+        return found
 
     def counts_in(self, visits: Collection[int]) -> Ints:
         return self.counts[np.isin(self.counts[:, 0], list(visits))]

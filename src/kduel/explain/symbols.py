@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable
-from copy import copy
 from pathlib import Path
 
 from kduel.core.errors import InputError
@@ -58,12 +57,6 @@ class Symbols:
             return cls.from_kallsyms(path.read_text("utf-8", errors="replace"))
         except OSError as error:
             raise InputError(f"cannot read the symbols {path}: {error.strerror}") from error
-
-    def with_begins(self, begins: Container[int]) -> Symbols:
-        """Symbols as these, and the addresses at which executed blocks begin."""
-        found = copy(self)
-        found.begins = begins
-        return found
 
     def function(self, address: int) -> str:
         """The function at an address; a module's last one only up to where it was entered, if known (BPF follows)."""

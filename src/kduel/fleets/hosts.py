@@ -68,19 +68,6 @@ class HostsFleet(Fleet):
         self.workers[name].remove()
 
 
-def check_places(hosts: Sequence[Host]) -> None:
-    """Raises InputError for a machine that stands there under two names: it would be two strata, and disturb itself."""
-    seen: dict[tuple[str, int], str] = {}
-    for host in hosts:
-        address = (host.place or host.name).rpartition("@")[2]
-        other = seen.setdefault((address.lower(), host.port), host.name)
-        if other != host.name:
-            raise InputError(
-                f"the file of hosts: {other} and {host.name} are the same machine, {address}",
-                "Each machine is a stratum of its own: name it once. For several workers on this host: --fleet local.",
-            )
-
-
 class Hosts(FleetKind[HostsSettings]):
     name: ClassVar[str] = "hosts"
     summary: ClassVar[str] = "machines that ssh reaches, from a file with a table [[host]] for each"
@@ -91,7 +78,17 @@ class Hosts(FleetKind[HostsSettings]):
             own = {host.name: host.ssh_settings | host.machine for host in settings.host}
         members = [Member(name=host.name, settings=own[host.name]) for host in settings.host]
         check_members(members, "the file of hosts")
-        check_places(settings.host)
+        # Raises InputError for a machine that stands there under two names: it would be two strata, and disturb
+        # itself.
+        seen: dict[tuple[str, int], str] = {}
+        for host in settings.host:
+            address = (host.place or host.name).rpartition("@")[2]
+            other = seen.setdefault((address.lower(), host.port), host.name)
+            if other != host.name:
+                raise InputError(
+                    f"the file of hosts: {other} and {host.name} are the same machine, {address}",
+                    "Each machine is a stratum of its own: name it once. For several workers on this host: --fleet local.",
+                )
         return members
 
     def open(

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from kduel.core.errors import HostError
 from kduel.core.experiment import Void
 from kduel.core.progress import Progress
-from kduel.core.turns import TURNS_FILE, StepTurns, TrialTurns
+from kduel.core.turns import TURNS_FILE, TrialTurns
 from kduel.guest.boots import pool
 from kduel.guest.turns import BlockTurns
 from kduel.machines import Outcome, Trial
@@ -172,7 +172,13 @@ class Trials:
             (trial,) = self.end(ready, [planned], begun, outcome, other_work, outcome_seconds)
             partners = [other.position + 1 for other in boot if other is not planned]
             record = TrialTurns(
-                turns_ms=turns, partners=partners, place=place, steps=with_guest_clock(trial.staged, outcome)
+                turns_ms=turns,
+                partners=partners,
+                place=place,
+                steps={
+                    name: structs.replace(step, guest_seconds=seconds_of(trial.staged / name, "seconds"))
+                    for name, step in outcome.turns.items()
+                },
             )
             with as_disk_error(self.run.trials):
                 (trial.staged / TURNS_FILE).write_bytes(document_bytes(record))
@@ -234,14 +240,6 @@ def join_blocks(boots: Iterable[Boot]) -> list[Boot]:
     for boot in boots:
         blocks.setdefault(boot[0].block, []).extend(boot)
     return list(blocks.values())
-
-
-def with_guest_clock(staged: Path, outcome: Outcome) -> dict[str, StepTurns]:
-    """The turns of each step, with its length by the guest's clock."""
-    return {
-        name: structs.replace(step, guest_seconds=seconds_of(staged / name, "seconds"))
-        for name, step in outcome.turns.items()
-    }
 
 
 def completed_future(trials: list[EndedTrial]) -> Future[list[EndedTrial]]:

@@ -255,12 +255,8 @@ def judge_matrix(results: Results, samples: list[Samples]) -> list[MetricResult]
         from kduel.judge.verdict.unpaired import judge_unpaired
 
         found = judge_unpaired(samples, rule)
-    withhold_as_in_run(found, results)
-    return found
-
-
-def withhold_as_in_run(found: Sequence[MetricResult], results: Results) -> None:
-    """Take back what the run itself does not say: of a metric that the benchmark sets, and of machines that contradict each other."""
+    # Take back what the run itself does not say: of a metric that the benchmark sets, and of machines that
+    # contradict each other.
     from kduel.judge.verdict.wording import withhold
 
     own: dict[tuple[str, str], list[MetricResult]] = {}
@@ -273,3 +269,4 @@ def withhold_as_in_run(found: Sequence[MetricResult], results: Results) -> None:
             if metric.machines and {metric.baseline, metric.contender} & {result.baseline, result.contender}:
                 result.machines = metric.machines if metric.machines.contradicting else result.machines
         withhold(result)
+    return found

@@ -25,15 +25,7 @@ def examine(
             seen = case.with_levelled_machines if finding.levelled else case
             if finding.check is not None and seen.evidence >= finding.least:
                 case.result.warnings.extend(map(finding.warning, finding.check(seen)))
-    mark_effects(results)
-    for result in (*results.metrics, *(one.result for one in results.effects)):
-        withhold(result)
-    results.differences = differences(environments, declared_by(contenders, declared))
-    results.warnings.extend(findings_of_run(results, samples))
-
-
-def mark_effects(results: Results) -> None:
-    """Give the effects of factors the finding that the benchmark sets the metric, where it does so in every cell."""
+    # Give the effects of factors the finding that the benchmark sets the metric, where it does so in every cell.
     places = results.study.design.steps if results.study.design else {}
     cells: dict[tuple[str, str], list[MetricResult]] = {}
     for metric in results.metrics if results.effects else ():
@@ -43,6 +35,10 @@ def mark_effects(results: Results) -> None:
         found = cells.get((one.result.benchmark, one.result.metric), [])
         if found and all(metric.by_harness for metric in found):
             one.result.warnings += [warning for warning in found[0].warnings if warning.code == HARNESS]
+    for result in (*results.metrics, *(one.result for one in results.effects)):
+        withhold(result)
+    results.differences = differences(environments, declared_by(contenders, declared))
+    results.warnings.extend(findings_of_run(results, samples))
 
 
 def findings_of_run(results: Results, samples: list[Samples]) -> Iterator[FindingResult]:

@@ -93,7 +93,22 @@ def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
 def read_base(part: str) -> str | bytes:
     """A target of make, or the text of a whole .config. Raises InputError, HostError."""
     if part == RUNNING:
-        return running_config()
+        # The configuration of the kernel that this host runs. Raises HostError where it is not to be had.
+        import os
+
+        release = os.uname().release
+        for path in (
+            Path("/proc/config.gz"),
+            Path(f"/boot/config-{release}"),
+            Path(f"/lib/modules/{release}/config"),
+        ):
+            if path.is_file():
+                data = path.read_bytes()
+                return gzip.decompress(data) if path.suffix == ".gz" else data
+        raise HostError(
+            f"the configuration of the running kernel {release} is neither in /proc/config.gz nor in /boot",
+            "Give a .config as a file: config=FILE.",
+        )
     if TARGET_NAME.fullmatch(part):
         return part
     return read_file(part)
@@ -150,21 +165,6 @@ def read_patch(name: str) -> bytes:
             f"{name} is no patch: no line begins with ---, +++ and @@", "Make one with diff -u or git diff."
         )
     return data
-
-
-def running_config() -> bytes:
-    """The configuration of the kernel that this host runs. Raises HostError where it is not to be had."""
-    import os
-
-    release = os.uname().release
-    for path in (Path("/proc/config.gz"), Path(f"/boot/config-{release}"), Path(f"/lib/modules/{release}/config")):
-        if path.is_file():
-            data = path.read_bytes()
-            return gzip.decompress(data) if path.suffix == ".gz" else data
-    raise HostError(
-        f"the configuration of the running kernel {release} is neither in /proc/config.gz nor in /boot",
-        "Give a .config as a file: config=FILE.",
-    )
 
 
 def fingerprint(recipe: KernelRecipe) -> str:

@@ -70,7 +70,14 @@ def unpack_rpms(packages: Sequence[Path], into: Path) -> UnpackedKernel:
                 if hashlib.file_digest(stream, "sha256").hexdigest() != header.text(DIGESTS):
                     raise ValueError("its content is not what its header says")
                 stream.seek(start)
-                _unpack_payload(stream, header.text(COMPRESSOR) or "gzip", package, unpacking)
+                compressor = header.text(COMPRESSOR) or "gzip"
+                program = PROGRAMS.get(compressor)
+                if program is None:
+                    raise ValueError(f"its compression {compressor!r} is not known")
+                with output_of([program, "-dcq"], package, stream) as unpacked:
+                    take_cpio(unpacked, unpacking)
+                    while unpacked.read(PIECE):
+                        pass
             except (ValueError, struct.error) as error:
                 raise InputError(
                     f"{package} is not a complete RPM package: {error}", "Copy or download it again."
@@ -123,16 +130,6 @@ def _read_header(stream: IO[bytes]) -> _Header:
         tag, kind, offset, count = struct.unpack_from(">IIII", body, number * 16)
         index[tag] = (kind, offset, count)
     return _Header(head + body, index, body[entries * 16 :])
-
-
-def _unpack_payload(stream: IO[bytes], compressor: str, package: Path, unpacking: Unpacking) -> None:
-    program = PROGRAMS.get(compressor)
-    if program is None:
-        raise ValueError(f"its compression {compressor!r} is not known")
-    with output_of([program, "-dcq"], package, stream) as unpacked:
-        take_cpio(unpacked, unpacking)
-        while unpacked.read(PIECE):
-            pass
 
 
 def take_cpio(stream: Readable, unpacking: Unpacking) -> None:

@@ -120,7 +120,26 @@ def as_text(found: SizeComparison, *, limit: int, views: Sequence[str]) -> str:
         parts.append(size_table(f"By {name}, the largest differences first", found.views[name], found, limit=limit))
     parts.append(found.summary)
     if found.options:
-        parts.append(options_table(found, limit))
+        shown = found.options[:limit] if limit else found.options
+        rows = [(f"Options that differ: {len(found.options):,}", found.baseline, found.contender, "its objects")]
+        rows += [
+            (
+                one.name,
+                one.baseline,
+                one.contender,
+                with_sign(one.change, ",") if one.change is not None else "unknown",
+            )
+            for one in shown
+        ]
+        if len(shown) < len(found.options):
+            rows.append((f"{len(found.options) - len(shown):,} others", "", "", ""))
+        widths = [max(len(row[column][:40]) for row in rows) for column in range(4)]
+        parts.append(
+            "\n".join(
+                "  ".join(cell[:40].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+                for row in rows
+            )
+        )
     return "\n\n".join(parts) + "\n"
 
 
@@ -147,22 +166,6 @@ def size_table(title: str, rows: Sequence[SizeLine], found: SizeComparison, *, l
     return "\n".join(
         f"{name:<{widths[0]}}  {one:>{widths[1]}}  {other:>{widths[2]}}  {gap:>{widths[3]}}"
         for name, one, other, gap in cells
-    )
-
-
-def options_table(found: SizeComparison, limit: int) -> str:
-    """The configuration's differences."""
-    shown = found.options[:limit] if limit else found.options
-    rows = [(f"Options that differ: {len(found.options):,}", found.baseline, found.contender, "its objects")]
-    rows += [
-        (one.name, one.baseline, one.contender, with_sign(one.change, ",") if one.change is not None else "unknown")
-        for one in shown
-    ]
-    if len(shown) < len(found.options):
-        rows.append((f"{len(found.options) - len(shown):,} others", "", "", ""))
-    widths = [max(len(row[column][:40]) for row in rows) for column in range(4)]
-    return "\n".join(
-        "  ".join(cell[:40].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
 
 

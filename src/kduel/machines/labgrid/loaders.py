@@ -67,15 +67,6 @@ class Fastboot:
 
     def start(self, cmdline: str, tell: Tell) -> str:
         """Write the root's partition, if any, and boot; gives what went wrong. Raises HostError for the image."""
-        self._pack(cmdline)
-        steps = [["flash", self.real.flash, ROOT]] if self.real.flash else []
-        for *words, file in [*steps, ["boot", IMAGE]]:
-            tell(f"=> fastboot {' '.join(words)} {file}")
-            if trouble := self._fastboot(words, file, tell):
-                return f"fastboot {words[0]} did not succeed: {trouble}"
-        return ""
-
-    def _pack(self, cmdline: str) -> None:
         files = Path(self.real.files)
         ramdisk = ["--ramdisk", INITRD] if (files / INITRD).exists() else []
         command = ["mkbootimg", "--kernel", KERNEL, *ramdisk, "--cmdline", cmdline, *(self.real.fastboot or [])]
@@ -86,6 +77,12 @@ class Fastboot:
                 "Check fastboot = [...] in the board's description; files that it names are next to the kernel in "
                 f"{files}.",
             )
+        steps = [["flash", self.real.flash, ROOT]] if self.real.flash else []
+        for *words, file in [*steps, ["boot", IMAGE]]:
+            tell(f"=> fastboot {' '.join(words)} {file}")
+            if trouble := self._fastboot(words, file, tell):
+                return f"fastboot {words[0]} did not succeed: {trouble}"
+        return ""
 
     def _fastboot(self, words: list[str], file: str, tell: Tell) -> str:
         """Call fastboot as the driver's own verbs do, which wait for ever for a board that does not come, and print."""

@@ -13,7 +13,7 @@ from kduel.core.metric_results import COUNTS, SHARING, TOUCHED, TOUCHED_PAGES, M
 from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.headline import matters, side
+from kduel.judge.verdict.headline import matters, shows_difference, side
 from kduel.report.content.digest import ContenderSummary, largest_first
 from kduel.report.content.evidence import evidence
 from kduel.store.rundir import EXACT

@@ -164,9 +164,7 @@ def by_machine(metric: MetricResult) -> list[MetricResult]:
 def foremost_rows(metrics: Sequence[MetricResult], most: int) -> list[MetricResult]:
     """At most so many: gains, the largest first, then losses, then what differs without a better side, is the same, is open; of more
     than `most` the largest of each kind that shows a difference."""
-    return sorted(
-        largest_of(metrics, most), key=lambda metric: (ORDER.index(tone(metric)), *largest_first(metric))
-    )
+    return sorted(largest_of(metrics, most), key=lambda metric: (ORDER.index(tone(metric)), *largest_first(metric)))
 
 
 def picture_row(metric: MetricResult, axis: Intervals) -> PictureRow:

@@ -52,7 +52,18 @@ class Builder(Struct, frozen=True, kw_only=True):
         """Check that there is what make needs, as far as it is known before the checkout, which takes minutes. Raises InputError."""
         if self.command:
             return
-        self._check_clean()
+        # The kernel's make refuses to build elsewhere what was built in place: no commit would build.
+        found = [
+            left
+            for pattern in (".config", "include/config", "arch/*/include/generated")
+            for left in self.source.glob(pattern)
+        ]
+        if found:
+            raise InputError(
+                f"{self.source} was configured or built in place ({found[0]} is there): KDuel builds outside the source",
+                f"Keep the configuration (cp .config ../my.config), clean the tree (make -C {self.source} mrproper), "
+                "and give --config ../my.config.",
+            )
         if self.recipe:
             return
         given = self.config or self._own_config
@@ -124,20 +135,6 @@ class Builder(Struct, frozen=True, kw_only=True):
     def note_commit(self, commit: str) -> None:
         """Keep that what was just made is of this commit, for `built`."""
         (self.build / BUILT).write_text(f"{commit}\n", "ascii")
-
-    def _check_clean(self) -> None:
-        """The kernel's make refuses to build elsewhere what was built in place: no commit would build."""
-        found = [
-            left
-            for pattern in (".config", "include/config", "arch/*/include/generated")
-            for left in self.source.glob(pattern)
-        ]
-        if found:
-            raise InputError(
-                f"{self.source} was configured or built in place ({found[0]} is there): KDuel builds outside the source",
-                f"Keep the configuration (cp .config ../my.config), clean the tree (make -C {self.source} mrproper), "
-                "and give --config ../my.config.",
-            )
 
     @property
     def _own_config(self) -> Path:

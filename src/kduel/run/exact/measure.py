@@ -142,7 +142,17 @@ def count_arm(
                 "Does it boot in `kduel run --suite exact`?",
             )
         read_dump(into / "counts")
-        ensure_symbols(machine, arm, trial.into / "kallsyms")
+        kallsyms = trial.into / "kallsyms"
+        try:
+            Symbols.read(kallsyms)
+        except InputError as error:
+            if machine.icount.layouts:
+                raise NotMeasuredError(
+                    f"{arm.contender.name} does not export its symbol names, and its addresses are random",
+                    "Build it with CONFIG_KALLSYMS=y, or omit --layouts.",
+                ) from error
+            kallsyms.write_text(symbols_of_build(arm.kernel))
+            Symbols.read(kallsyms)
 
     directory = cache.entry(COUNTED, cache_key(machine, arm, script, block, what), build)
     return CountedTrial(
@@ -162,20 +172,6 @@ def find_entry(machine: IcountMachine, arm: Arm) -> int:
             f"the boot of {arm.contender.name} cannot be counted", "Build it with CONFIG_PVH, and omit --layouts."
         )
     return entry
-
-
-def ensure_symbols(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
-    """See that functions have names, if need be the build's. Raises NotMeasuredError, InputError (no build)."""
-    try:
-        Symbols.read(kallsyms)
-    except InputError as error:
-        if machine.icount.layouts:
-            raise NotMeasuredError(
-                f"{arm.contender.name} does not export its symbol names, and its addresses are random",
-                "Build it with CONFIG_KALLSYMS=y, or omit --layouts.",
-            ) from error
-        kallsyms.write_text(symbols_of_build(arm.kernel))
-        Symbols.read(kallsyms)
 
 
 def count_arms(

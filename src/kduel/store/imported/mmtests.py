@@ -67,7 +67,17 @@ class Mmtests(ForeignFormat):
         for operation, iterations in module.data.items():
             place = f"operation {operation[:80]!r}"
             samples = [
-                [json_number(path, place, "a value", as_number(value)) for value in one.values] if one else []
+                [
+                    json_number(
+                        path,
+                        place,
+                        "a value",
+                        float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else value,
+                    )
+                    for value in one.values
+                ]
+                if one
+                else []
                 for one in iterations
             ]
             values = samples[0] if single else [fmean(values) if values else None for values in samples]
@@ -83,11 +93,6 @@ class Mmtests(ForeignFormat):
             skipped.append(
                 f"{path.name}: its benchmark ran once, so that its samples are of one boot; they are taken as repetitions."
             )
-
-
-def as_number(value: float | str) -> object:
-    """The number that a text is; what is no plain number as it is."""
-    return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else value
 
 
 PLUGIN = Mmtests()
