@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from kduel.cli.named_study import is_study_file
 from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
 from kduel.study.contenders import SETTINGS
 from kduel.study.file import BenchmarkTable
 
@@ -46,7 +47,6 @@ def as_words(remedy: str) -> str:
 
 def setting_in_words(found: re.Match[str]) -> str:
     """One setting as a word."""
-    from kduel.core.plugins import plugins
 
     key, value = found["key"], found["value"].strip('["').split('"')[0].rstrip("]")
     value = key.upper() if value == "..." else value

@@ -22,8 +22,12 @@ from kduel.cli.options import (
     plugin_option,
     quiet_option,
 )
+from kduel.cli.terminal import Terminal
 from kduel.cli.trouble import as_user_error
-from kduel.core.errors import KduelError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, KduelError
+from kduel.run.bisect.git import git, is_tracked
+from kduel.run.bisect.journal import hold_directory
 
 STEP = "--step"
 ABORT = 255
@@ -145,12 +149,7 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     """
     from kduel.cli import bisect_exact
     from kduel.cli.output_check import is_own_run
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
-    from kduel.core.errors import InputError
-    from kduel.run.bisect.git import git, is_tracked
     from kduel.run.bisect.history import changed_files, read_history
-    from kduel.run.bisect.journal import hold_directory
 
     options = BisectOptions(**given)
     if bool(options.build_command) != bool(options.image):

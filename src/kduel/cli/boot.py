@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.options import limit_option, run_argument
+from kduel.core.text import printable
 
 
 @click.command("boot")
@@ -28,7 +29,6 @@ def command(run: Path, limit: int) -> None:
         --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
     """
     from kduel.analysis.boot import as_text, clock_warning, read_boots
-    from kduel.core.text import printable
 
     boots = as_text(read_boots(run), limit)
     warning = clock_warning(run)

@@ -22,6 +22,11 @@ from kduel.cli.options import (
     quiet_option,
     suite_option,
 )
+from kduel.cli.output import open_output
+from kduel.cli.terminal import Terminal
+from kduel.core.cache import Cache
+from kduel.core.cache_bundle import contents_of, digest_of, pack
+from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
     from kduel.machines import Means
@@ -59,11 +64,6 @@ def command(
     kduel run debian:6.1 debian:6.12 --offline
     kduel bundle --root
     """
-    from kduel.cli.output import open_output
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
-    from kduel.core.cache_bundle import contents_of, digest_of, pack
-    from kduel.core.errors import InputError
     from kduel.guest.busybox import busybox
     from kduel.guest.root import root_image
     from kduel.machines import Means
@@ -92,7 +92,6 @@ def command(
 
 def get_all(contenders: tuple[str, ...], suite: str | None, machine: str, means: Means) -> None:
     """Get what a run of these contenders needs into the cache. Raises what `kduel run` raises."""
-    from kduel.core.errors import InputError
     from kduel.run.prepare import get_kernels, get_machine, read_study
     from kduel.study.first_part import SUITE, first_part
     from kduel.study.load import assemble

@@ -11,9 +11,11 @@ from msgspec import Struct, structs, to_builtins
 from kduel.cli.completions import complete_runs as complete_runs
 from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
+from kduel.cli.terminal import Terminal
 from kduel.core.errors import InputError
 from kduel.core.format import with_sign
 from kduel.core.text import printable
+from kduel.judge.verdict.rule import Rule
 
 if TYPE_CHECKING:
     from kduel.judge.verdict.calibrate import Characteristics
@@ -65,7 +67,6 @@ def command(**given: Any) -> None:
     from that run. Simulated runs are judged by the code that judges real ones. Of an import only the noise is used: the
     rule is that of a run to come.
     """
-    from kduel.cli.terminal import Terminal
     from kduel.judge.verdict.calibrate import sweep
     from kduel.judge.verdict.noise import made_up
 
@@ -118,7 +119,6 @@ def read_effects(text: str) -> list[float]:
 
 def choose_rule(options: SimulationOptions) -> Rule:
     """The rule of the run, or the default, with the command line's settings. Raises InputError."""
-    from kduel.judge.verdict.rule import Rule
 
     blocks, max_blocks = options.blocks, options.max_blocks
     if blocks is not None and max_blocks is not None:
@@ -138,7 +138,6 @@ def read_rule(path: Path) -> Rule:
     """The rule that a run was planned by; for imported values the rule of a run to come, by their noise."""
     from kduel.judge.evaluate import rule_of
     from kduel.judge.imported import rule_of as imported_rule
-    from kduel.judge.verdict.rule import Rule
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)

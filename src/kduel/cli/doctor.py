@@ -4,7 +4,9 @@ import click
 
 from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
+from kduel.cli.terminal import bold, colour_text
 from kduel.core.errors import HOST_LACKS
+from kduel.core.text import printable
 
 
 @click.command("doctor")
@@ -17,8 +19,6 @@ def command(host: str | None, form: str) -> None:
 
     Exit status 3 if something prevents measurement.
     """
-    from kduel.cli.terminal import bold, colour_text
-    from kduel.core.text import printable
     from kduel.machines.host.doctor import examine_host, examine_tree
 
     if host is None:

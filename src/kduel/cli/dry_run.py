@@ -8,6 +8,7 @@ from kduel.benchmarks import benchmark
 from kduel.cli.exact_first import can_be_emulated
 from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find_place
 from kduel.cli.shortage import realtime_warning, shortage_warning
+from kduel.core.cache import Cache
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
 from kduel.store.rundir import EXACT, has_report
@@ -75,7 +76,6 @@ def describe_unseen(study: Study) -> str:
 def check_parts(request: RunRequest, lock: Lock | None) -> tuple[str, list[str]]:
     """Kernels, settings and machines, as far as they are written: the kind of the fleet, if there is one, and the kernels of which
     only an archive knows whether it has them. `lock` is that of a run that goes on. Raises InputError and HostError."""
-    from kduel.core.cache import Cache
     from kduel.machines import machine_kind
     from kduel.run.check import check_at_once, unchecked_kernels
     from kduel.run.fleet.session import read_fleet_study

@@ -16,6 +16,7 @@ import click
 from kduel.cli.live_trials import show_trials
 from kduel.cli.options import option
 from kduel.cli.write_up import keep_report
+from kduel.core.background_task import BackgroundTask
 from kduel.core.errors import InputError, KduelError
 from kduel.store.run_lock import HeldError
 from kduel.store.rundir import EXACT, RunDir, has_report
@@ -61,7 +62,6 @@ def prepare_in_background(
     study: Study, chosen: ResolvedStudy, terminal: Terminal, **means: Unpack[Means]
 ) -> BackgroundTask:
     """Make the guest's root meanwhile; nothing for a study that differs in more than kernel and command line."""
-    from kduel.core.background_task import BackgroundTask
     from kduel.run.prepare import prepare_early
 
     simple = only_kernels(study)

@@ -21,9 +21,14 @@ from kduel.cli.shortage import realtime_warning, shortage_warning
 from kduel.cli.status import trials_kept
 from kduel.cli.terminal import Terminal, say
 from kduel.cli.write_up import write_up
+from kduel.core.cache import Cache
 from kduel.core.errors import InputError, KduelError
+from kduel.core.progress import UniqueMessages
 from kduel.core.text import plural
-from kduel.store.rundir import EXACT, PAGE, has_report
+from kduel.store.identity import check_same_study, same_study
+from kduel.store.integrity import check_none_removed
+from kduel.store.run_lock import refuse_second
+from kduel.store.rundir import EXACT, PAGE, RunDir, check_free, has_report
 from kduel.study.first_part import EXACT_SEED, first_part
 from kduel.study.load import Study
 from kduel.study.plan import slug
@@ -62,10 +67,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def carry_out(request: RunRequest) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` requires."""
-    from kduel.core.cache import Cache
-    from kduel.core.progress import UniqueMessages
     from kduel.machines import Means
-    from kduel.store.identity import same_study
 
     study = request.study
     terminal = Terminal(request.quiet)
@@ -92,10 +94,6 @@ def carry_out(request: RunRequest) -> None:
 
 def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     """The run's directory, and the lock of the run that goes on there. Raises InputError, HeldError, HostError."""
-    from kduel.store.identity import check_same_study
-    from kduel.store.integrity import check_none_removed
-    from kduel.store.run_lock import refuse_second
-    from kduel.store.rundir import RunDir, check_free
 
     study = request.study
     if request.wants_exact_part:
@@ -230,7 +228,6 @@ def explain_interruption(path: Path) -> Iterator[None]:
 
 def describe_progress(path: Path) -> str:
     """Number of complete trials of an interrupted run's present part, in words."""
-    from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
     if run.lock(prepared=False).prepared:
@@ -259,8 +256,6 @@ def default_out(study: Study) -> Path:
 
 def is_unfinished(path: Path, study: Study) -> bool:
     """True if `path` holds an unfinished run of this study."""
-    from kduel.store.identity import same_study
-    from kduel.store.rundir import RunDir
 
     if not (path / "lock.json").is_file() or has_report(path):
         return False

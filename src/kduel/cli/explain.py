@@ -10,6 +10,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from kduel.cli.live_trials import show_trials
 from kduel.cli.options import (
     benchmark_option,
     contender_arguments,
@@ -23,8 +24,14 @@ from kduel.cli.options import (
     quiet_option,
 )
 from kduel.cli.output import emit, emit_json, output_width, write_plot
+from kduel.cli.terminal import Terminal
+from kduel.core.cache import Cache
 from kduel.core.errors import InputError, unknown_name
 from kduel.core.text import plural, printable
+from kduel.explain.sharing.compare import KEPT_AS
+from kduel.explain.sharing.touched import touched_text
+from kduel.explain.waits import as_svg as waits_svg
+from kduel.explain.waits import as_text as waits_text
 
 WAITS = 3
 """Slowest wake-ups of each kernel that are shown."""
@@ -147,13 +154,9 @@ def command(**given: Any) -> None:
             raise InputError("--lines has no plot", "Leave out --plot, or show --sharing.")
         explain_shared_lines(options)
         return
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
     from kduel.explain.cost import cost_text
     from kduel.explain.flame import as_svg
     from kduel.explain.show import annotation_text, as_text, next_command
-    from kduel.explain.waits import as_svg as waits_svg
-    from kduel.explain.waits import as_text as waits_text
     from kduel.run.exact import subject
     from kduel.run.exact.measure import (
         annotate_function,
@@ -264,11 +267,7 @@ def show_counters(options: ExplainOptions) -> None:
 
 def explain_shared_lines(options: ExplainOptions) -> None:
     """Name the cache lines that an operation shares in the kernels, or all that it touches."""
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
-    from kduel.explain.sharing.compare import KEPT_AS
     from kduel.explain.sharing.show import as_svg, as_text
-    from kduel.explain.sharing.touched import touched_text
     from kduel.run.exact import subject
     from kduel.run.exact.sharing import explain_sharing, sharing_study
 
@@ -321,9 +320,6 @@ def not_executed_error(function: str, benchmark: str, executed: list[str]) -> In
 
 def explain_timed_run(path: Path, options: ExplainOptions) -> None:
     """Profile two contenders of a timed run."""
-    from kduel.cli.live_trials import show_trials
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
     from kduel.report.content.profiled import as_svg, as_text
     from kduel.run.profile.carry_out import carry_out, read_request
 

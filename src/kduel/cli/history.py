@@ -6,6 +6,7 @@ import click
 
 from kduel.cli.options import NamedPath, Number, format_option, option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
+from kduel.core.errors import InputError
 
 FORMATS = ("text", "markdown", "html", "json")
 
@@ -39,7 +40,6 @@ def command(
     versions of QEMU.
     """
     from kduel.analysis.campaigns.history import history
-    from kduel.core.errors import InputError
     from kduel.report.campaigns import page
     from kduel.report.campaigns.history import draw_picture, page_of
 

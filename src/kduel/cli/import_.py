@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.options import NamedPath, Percent, Word, command_listing, option, output_path_option, plugin_option
+from kduel.core.text import plural, printable
 
 if TYPE_CHECKING:
     from kduel.store.imported import Source
@@ -55,7 +56,6 @@ def command(
     under. aspect: what the metric measures, such as throughput, wakeup-latency, power or boot-time, for trade-offs and
     advice; without it, known names are recognised. role: primary or exploratory. `kduel report -f csv` writes all of these.
     """
-    from kduel.core.text import plural, printable
     from kduel.store.imported import bring_in
 
     record = bring_in(

@@ -6,6 +6,8 @@ import click
 
 from kduel.cli.options import NamedPath, format_option, option, output_path_option, quiet_option
 from kduel.cli.output import emit_json
+from kduel.cli.terminal import Terminal
+from kduel.core.text import plural, visible
 
 
 @click.command("index")
@@ -26,8 +28,6 @@ def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: b
     """
     from kduel.analysis.campaigns.history import runs_below
     from kduel.analysis.index import update
-    from kduel.cli.terminal import Terminal
-    from kduel.core.text import plural, visible
     from kduel.store.rundir import INDEX
 
     runs = runs_below([place])

@@ -15,6 +15,7 @@ from kduel.cli.options import Word, format_option
 from kduel.cli.output import emit_json
 from kduel.cli.terminal import bold
 from kduel.core.errors import InputError, unknown_name
+from kduel.core.plugins import plugins
 from kduel.core.text import fold
 
 if TYPE_CHECKING:
@@ -66,7 +67,6 @@ PLUGINS = {"machines": "machines", "fleets": "fleets", "sources": "kernels", "fo
 
 def list_kind(what: str) -> list[dict[str, Any]]:
     """Every one of a kind, with its `name` and `summary`."""
-    from kduel.core.plugins import plugins
 
     if what in PLUGINS:
         return [
@@ -80,8 +80,6 @@ def list_kind(what: str) -> list[dict[str, Any]]:
 def list_benchmarks() -> list[dict[str, Any]]:
     """Every benchmark with choices of parameters, and its metrics for the defaults or for each required choice."""
     import msgspec
-
-    from kduel.core.plugins import plugins
 
     entries = []
     for name, chosen in plugins("benchmarks").items():

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kduel.core.format import duration
+from kduel.core.host import wait_share
 from kduel.core.text import PLAIN_WIDTH, plural, visible
 
 if TYPE_CHECKING:
@@ -58,7 +60,6 @@ def plain_lines(text: str) -> list[str]:
 def trial_line(progress: TrialDone, host: HostLoad | None = None) -> str:
     """A line about a trial that has just ended, or about those that a resumed run has; with `host`, it says why a trial was slow."""
     from kduel.cli.live import crowd
-    from kduel.core.host import wait_share
 
     record = progress.record
     if record is None:
@@ -82,7 +83,6 @@ def trial_line(progress: TrialDone, host: HostLoad | None = None) -> str:
 
 def standing_line(progress: TrialDone, arms: int) -> str:
     """Each primary metric's present interval, what is decided, and how long the rest may take."""
-    from kduel.core.format import duration
     from kduel.report.content.notes import key
     from kduel.report.content.overview import NO_INTERVAL, interval_words, need
 

@@ -8,6 +8,8 @@ import click
 from kduel.cli.completions import complete_runs
 from kduel.cli.options import NamedPath, format_option, option, output_path_option
 from kduel.cli.output import emit_json
+from kduel.core.errors import InputError
+from kduel.core.text import plural, visible
 
 
 @click.command("merge")
@@ -40,8 +42,6 @@ def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> Non
     kduel merge kduel-runs/monday kduel-runs/tuesday --out kduel-runs/both
     kduel merge rack1-run rack2-run --out rack --machines rack1,rack2
     """
-    from kduel.core.errors import InputError
-    from kduel.core.text import plural, visible
     from kduel.store.merged import merge, parts
 
     names = [name.strip() for name in machines.split(",")] if machines.strip() else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kduel.core.errors import InputError
+from kduel.study.contenders import contender_tables
 
 if TYPE_CHECKING:
     from kduel.cli.own_study import OwnStudy
@@ -37,7 +38,6 @@ def read_named_study(
     takes its place). With `aa`, one kernel under so many names. Raises InputError."""
     from kduel.machines import machine_kind
     from kduel.store.rundir import is_run
-    from kduel.study.contenders import contender_tables
     from kduel.study.file import parse_study, read_study, suite_text
     from kduel.study.load import read_machine
 

@@ -7,6 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from kduel.cli.options import Word, option, plugin_option
 from kduel.core.errors import InputError
+from kduel.core.manifest import digest
+from kduel.core.plugins import plugins
+from kduel.core.text import printable
+from kduel.core.toml import shorten
+from kduel.study.contenders import as_toml
 
 F = TypeVar("F", bound=Callable[..., object])
 NUMBER_ALONE = r"^\s*([-+0-9.eE]+)\s*$"
@@ -81,9 +86,6 @@ def own_study(
 def benchmarks_study(benchmarks: Sequence[str]) -> str:
     """Text of a study of `NAME[:key=value,...]` each. Raises InputError."""
     from kduel.benchmarks import benchmark
-    from kduel.core.text import printable
-    from kduel.core.toml import shorten
-    from kduel.study.contenders import as_toml
     from kduel.study.load import read_words
     from kduel.study.steps import expand
 
@@ -124,7 +126,6 @@ def named_as_by_explain(name: str) -> dict[str, Any]:
     """The [[benchmark]] table of an operation or a request that `kduel explain` counts; empty for other names."""
     from kduel.benchmarks.request import APPLICATIONS
     from kduel.benchmarks.support.operations import OPERATIONS
-    from kduel.core.plugins import plugins
 
     if name in plugins("benchmarks"):
         return {}
@@ -142,10 +143,6 @@ def command_study(line: str | None, regex: str | None, unit: str | None, better:
             raise InputError(f"{alone[0]} describes what --command prints", "Give --command 'COMMAND', too.")
         return None
     from kduel.benchmarks.command import OutputPattern
-    from kduel.core.manifest import digest
-    from kduel.core.text import printable
-    from kduel.core.toml import shorten
-    from kduel.study.contenders import as_toml
 
     try:
         words = shlex.split(line)

@@ -14,6 +14,7 @@ from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.format import duration
 from kduel.core.text import fold, plural, printable
+from kduel.judge.verdict.rule import Rule
 
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
@@ -54,7 +55,6 @@ def command(
     from kduel.judge.verdict.allocation import allocate
     from kduel.judge.verdict.comparison import compare
     from kduel.judge.verdict.judge import split
-    from kduel.judge.verdict.rule import Rule
     from kduel.judge.verdict.sample_size import divide
 
     for name, given in (

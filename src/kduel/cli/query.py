@@ -9,6 +9,10 @@ import click
 
 from kduel.cli.options import NamedPath, Word, format_option, mode_option, option, output_option
 from kduel.cli.output import emit, emit_json, is_on_terminal
+from kduel.cli.terminal import Terminal
+from kduel.core.errors import InputError
+from kduel.core.format import MISSING
+from kduel.core.text import align_columns, printable, visible
 
 LONGEST_SHOWN = 60
 """Characters of a text in a table on a terminal; a file or a pipe has it whole."""
@@ -36,8 +40,6 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
     from kduel.analysis.campaigns.history import runs_in
     from kduel.analysis.index import index_path, run_query, tell_age
     from kduel.analysis.otava import otava
-    from kduel.cli.terminal import Terminal
-    from kduel.core.errors import InputError
 
     path = index_path(place)
     if place.is_dir() and (age := tell_age(place, runs_in([place]))):
@@ -61,7 +63,6 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
 
 def check_json(columns: list[str], rows: list[list[str | int | float | None]]) -> None:
     """Raises InputError for a number that JSON does not have."""
-    from kduel.core.errors import InputError
 
     for row in rows:
         for column, value in zip(columns, row, strict=True):
@@ -71,7 +72,6 @@ def check_json(columns: list[str], rows: list[list[str | int | float | None]]) -
 
 def as_csv(rows: list[list[str | int | float | None]]) -> str:
     """RFC 4180; a missing value is an empty field, nothing is hidden, and no field is read as a formula by a spreadsheet."""
-    from kduel.core.text import printable
     from kduel.report.csv import no_formula
 
     stream = io.StringIO()
@@ -83,8 +83,6 @@ def as_csv(rows: list[list[str | int | float | None]]) -> str:
 
 def as_table(columns: list[str], rows: list[list[str | int | float | None]], longest: int | None) -> str:
     """Aligned columns under a header; numbers at the right. Texts are cut at `longest` characters, if it is given."""
-    from kduel.core.format import MISSING
-    from kduel.core.text import align_columns, visible
 
     if not rows:
         return "No rows.\n"

@@ -11,6 +11,9 @@ import click
 from kduel.cli.completions import complete_runs
 from kduel.cli.options import NamedPath, mode_option, option, output_path_option, plugin_option
 from kduel.cli.output import STDOUT, emit, open_output
+from kduel.core.errors import HostError, InputError
+from kduel.report import ReportOptions, report_format
+from kduel.store.whole_files import as_disk_error
 
 ELSEWHERE = "name a file elsewhere: --output PAGE.html."
 
@@ -58,9 +61,7 @@ def command(
     """
     from msgspec import structs
 
-    from kduel.core.errors import InputError
     from kduel.judge.evaluate import judge_path
-    from kduel.report import ReportOptions, report_format
     from kduel.store.rundir import PAGE
 
     chosen = report_format(form)
@@ -108,9 +109,7 @@ def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
     import hashlib
 
-    from kduel.core.errors import HostError
     from kduel.store.rundir import PAGE, PAGE_DIGEST
-    from kduel.store.whole_files import as_disk_error
 
     place = output.parent
     if place.resolve() == inside.resolve() / "report":

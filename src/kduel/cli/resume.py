@@ -8,6 +8,9 @@ import click
 from kduel.cli.execute import RunRequest, carry_out
 from kduel.cli.futility import Choice, futility_option
 from kduel.cli.options import fail_on_option, notify_option, offline_option, quiet_option, run_argument
+from kduel.core.errors import InputError
+from kduel.store.documents import study_of
+from kduel.store.rundir import PROFILE_ORIGIN, RunDir
 
 
 @click.command("resume")
@@ -22,9 +25,6 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
 
     Relative paths in the study are relative to the directory in which the run was started.
     """
-    from kduel.core.errors import InputError
-    from kduel.store.documents import study_of
-    from kduel.store.rundir import PROFILE_ORIGIN, RunDir
 
     opened = RunDir.open(run)
     lock = opened.lock(prepared=False)

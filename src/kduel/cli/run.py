@@ -30,6 +30,9 @@ from kduel.cli.options import (
 from kduel.cli.own_study import EXACT_MACHINE, own_study, own_study_options
 from kduel.core.errors import InputError
 from kduel.core.turns import Turns
+from kduel.study.file import parse_study
+from kduel.study.load import assemble, read_machine
+from kduel.study.sweep import sweep_tables
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,9 +137,6 @@ def command(**given: Any) -> None:
 
 def read_request(options: RunOptions) -> RunRequest:
     """The study that the options ask for, and how it is to be carried out. Raises InputError."""
-    from kduel.study.file import parse_study
-    from kduel.study.load import assemble, read_machine
-    from kduel.study.sweep import sweep_tables
 
     blocks, machine = options.blocks, options.machine
     if blocks is not None and options.max_blocks is not None:

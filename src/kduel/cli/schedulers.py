@@ -6,6 +6,7 @@ import click
 
 from kduel.cli.completions import scheduler_names
 from kduel.cli.options import Word, option
+from kduel.cli.terminal import Terminal
 from kduel.core.cache import Cache
 
 
@@ -53,7 +54,6 @@ def build(names: tuple[str, ...], jobs: int | None) -> None:
     Needs cargo and a clang for BPF; anything missing is listed before the build starts. On two CPUs the first scheduler
     takes about 6 minutes, each further one in the same command about 1.
     """
-    from kduel.cli.terminal import Terminal
     from kduel.schedulers.build import build_schedulers as build_all
 
     progress = Terminal()

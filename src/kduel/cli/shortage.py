@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kduel.benchmarks import benchmark
+from kduel.core.samples import Samples
 from kduel.core.text import plural
+from kduel.judge.verdict.rule import fewest_for
 from kduel.study.load import Study
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ def shortage_warning(study: Study) -> str:
     """The warning about a study whose blocks are too few for any statistical verdict; empty where they are not."""
     from kduel.judge.factors import gating
     from kduel.judge.verdict.comparison import family
-    from kduel.judge.verdict.rule import fewest_for
     from kduel.machines import machine_kind
 
     if machine_kind(study.machine).exact:
@@ -58,7 +59,6 @@ def realtime_warning(study: Study) -> str:
 
 def expected_samples(study: Study) -> Iterator[Samples]:
     """The primary metrics of a study as one block would give them, each value 1."""
-    from kduel.core.samples import Samples
     from kduel.store.collect import PreparedSteps
 
     prepared = PreparedSteps(study.steps, study.blocks)

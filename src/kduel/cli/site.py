@@ -5,6 +5,8 @@ from pathlib import Path
 import click
 
 from kduel.cli.options import NamedPath, output_path_option, quiet_option
+from kduel.cli.terminal import Terminal
+from kduel.core.text import plural
 
 
 @click.command("site")
@@ -26,8 +28,6 @@ def command(place: Path, output: Path | None, quiet: bool) -> None:
     """
     from kduel.analysis.campaigns.history import runs_below
     from kduel.analysis.index import update
-    from kduel.cli.terminal import Terminal
-    from kduel.core.text import plural
     from kduel.report.site.write import pages_of, write_site
     from kduel.store.rundir import INDEX
 

@@ -18,6 +18,13 @@ from kduel.cli.options import (
     quiet_option,
 )
 from kduel.cli.output import emit, emit_json
+from kduel.cli.terminal import Terminal
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.core.text import printable
+from kduel.kernels import resolve
+from kduel.study.contenders import short_name, with_settings
 
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
@@ -65,9 +72,6 @@ def command(
     kduel sizes RUN --by option --limit 0
     """
 
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
-    from kduel.core.text import printable
     from kduel.kernels.sizes.comparison import as_document, as_text, compare_sizes
 
     progress = Terminal(quiet)
@@ -85,7 +89,6 @@ def find_kernels(
     targets: list[str], contender: str, *, cache: Cache, progress: Progress, offline: bool
 ) -> tuple[SizedKernel, SizedKernel]:
     """The two kernels that a command line means. Raises InputError."""
-    from kduel.core.errors import InputError
 
     if len(targets) == 1 and Path(targets[0]).is_dir():
         return read_run(Path(targets[0]), contender)
@@ -100,11 +103,7 @@ def find_kernels(
 
 def read_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> SizedKernel:
     """A kernel by its specification. Raises InputError where it brings no vmlinux with symbols."""
-    from kduel.core.errors import InputError
-    from kduel.core.experiment import Contender
-    from kduel.kernels import resolve
     from kduel.kernels.sizes.comparison import SizedKernel
-    from kduel.study.contenders import short_name, with_settings
 
     given = with_settings(spec)
     if idle := sorted(given.keys() - {"kernel", "modules"}):
@@ -127,7 +126,6 @@ def read_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -
 
 def read_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
     """Two contenders of a run on the machine build. Raises InputError."""
-    from kduel.core.errors import InputError
     from kduel.kernels.sizes.comparison import SizedKernel
     from kduel.machines.build import KEPT
     from kduel.store.integrity import trials_of

@@ -4,7 +4,12 @@ import click
 
 from kduel.cli.options import contender_arguments, format_option, offline_option, option, plugin_option, quiet_option
 from kduel.cli.output import emit_json
+from kduel.cli.terminal import Terminal
+from kduel.core.cache import Cache
 from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.core.text import printable
+from kduel.study.contenders import name_all
 
 
 @click.command("smallest-ram")
@@ -28,13 +33,9 @@ def command(
         --machine board:arm64-virt
     kduel sizes --smallest-ram ./vmlinux --machine board:MINE.toml --step 1
     """
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
-    from kduel.core.experiment import Contender
     from kduel.machines import Arm, Needs, Outcome, machine_kind
     from kduel.machines.qemu import InQemu
     from kduel.run.smallest_ram import find_smallest_ram
-    from kduel.study.contenders import name_all
     from kduel.study.load import read_machine
 
     progress = Terminal(quiet or form == "json")
@@ -68,7 +69,6 @@ def command(
     if form == "json":
         emit_json(found)
         return
-    from kduel.core.text import printable
 
     width = max(len(name) for name in found)
     for name, result in found.items():

@@ -13,6 +13,11 @@ from msgspec import Struct, structs
 from kduel.cli.options import format_option, option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.format import duration
+from kduel.core.text import cut_in_the_middle, fold, plural, printable, visible
+from kduel.judge.verdict.interim import primary_results
+from kduel.judge.verdict.unfinished import find_unfinished
+from kduel.report.site.live import LiveServer
+from kduel.store.run_lock import at_work
 
 if TYPE_CHECKING:
     from kduel.store.run_lock import Holder
@@ -117,8 +122,6 @@ def command(run: Path, form: str, port: int | None) -> None:
 
 def serve(run: Path, port: int) -> None:
     """Serve the status until interrupted. Raises InputError like `read_status`, and HostError if the port is not free."""
-    from kduel.core.text import visible
-    from kduel.report.site.live import LiveServer
 
     read_status(run)
     with LiveServer(port, visible(run.name, 200), lambda: as_text(read_status(run))) as server:
@@ -132,13 +135,10 @@ def serve(run: Path, port: int) -> None:
 def read_status(path: Path) -> RunStatus:
     """Read again from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
     from kduel.judge.evaluate import judge_run, rule_of
-    from kduel.judge.verdict.interim import primary_results
-    from kduel.judge.verdict.unfinished import find_unfinished
     from kduel.store.collect import collect
     from kduel.store.documents import boot_seconds
     from kduel.store.fleet_state import read_live, read_state
     from kduel.store.integrity import derived_plan, find_removed, trials_of
-    from kduel.store.run_lock import at_work
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
@@ -231,7 +231,6 @@ def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float 
 
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
-    from kduel.core.text import cut_in_the_middle, fold, plural, printable
     from kduel.store.integrity import name_first
     from kduel.store.rundir import EXACT
 
@@ -296,6 +295,5 @@ def as_text(found: RunStatus) -> str:
 
 def trials_kept(number: int) -> str:
     """Number of trials that are kept, in words."""
-    from kduel.core.text import plural
 
     return f"{plural(number, 'complete trial')} {'is' if number == 1 else 'are'} kept"

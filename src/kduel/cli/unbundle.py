@@ -5,6 +5,12 @@ from pathlib import Path
 import click
 
 from kduel.cli.options import Word, option, quiet_option
+from kduel.cli.terminal import Terminal
+from kduel.core.cache import Cache
+from kduel.core.cache_bundle import unpack
+from kduel.core.temporary import temporary_directory
+from kduel.kernels.files.listed import MOST
+from kduel.kernels.packages.fetch import download
 
 
 @click.command("unbundle")
@@ -17,12 +23,6 @@ def command(source: str, sha256: str, quiet: bool) -> None:
     Each file is checked against the bundle's checksums. They show a damaged copy, not who made the bundle: what it holds is
     booted, so take it from someone you trust, or give the digest that you got from them.
     """
-    from kduel.cli.terminal import Terminal
-    from kduel.core.cache import Cache
-    from kduel.core.cache_bundle import unpack
-    from kduel.core.temporary import temporary_directory
-    from kduel.kernels.files.listed import MOST
-    from kduel.kernels.packages.fetch import download
 
     terminal = Terminal(quiet)
     cache = Cache(progress=terminal)

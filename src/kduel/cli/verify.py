@@ -10,7 +10,7 @@ import click
 from kduel.cli.options import NamedPath, format_option, option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import HOST_LACKS, NOT_MEASURED, InputError
-from kduel.core.text import fold, plural
+from kduel.core.text import fold, plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,6 @@ def command(run: Path, against: Path | None, form: str, output: Path | None) -> 
     other operations or conditions were counted around them; 2 if none need be the same: other machines, QEMU, seeds or kernels.
     FILE may be compressed by xz.
     """
-    from kduel.core.text import printable
     from kduel.judge.results_check import with_results
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import Integrity, check_special_files, of_error, verify

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.options import NamedPath, offline_option, option
+from kduel.cli.terminal import Terminal
 from kduel.core.errors import InputError
 
 EVERY = 5.0
@@ -28,7 +29,6 @@ def command(directory: Path, describe: bool, blocks: tuple[int, ...], from_stdin
     DIR is the machine's directory. Completed trials are not run again. Standard output has one event per line: `alive`,
     `described`, `trial ID`, `done BLOCK`.
     """
-    from kduel.cli.terminal import Terminal
     from kduel.run.fleet.worker import BlockWorker
     from kduel.run.fleet.worker import describe as describe_machine
 

@@ -16,7 +16,9 @@ from kduel.cli.stdout import NobodyReadsError
 from kduel.cli.terminal import say
 from kduel.core.errors import NOT_MEASURED, SLOWER, HostError
 from kduel.core.text import printable
+from kduel.judge.verdict.headline import matters
 from kduel.store.rundir import PAGE, RESULTS
+from kduel.store.whole_files import as_disk_error, write_whole
 
 if TYPE_CHECKING:
     from kduel.core.results import Results
@@ -62,7 +64,6 @@ def write_up(path: Path, fail_on: str | None, *, keep: bool = True, notify: str 
 
 def conclude(results: Results, fail_on: str | None) -> tuple[int, str]:
     """Exit status of a finished run, and the reason where it is not 0."""
-    from kduel.judge.verdict.headline import matters
 
     slower = [m for m in results.gating if m.role == "primary" and matters(m) and m.verdict in ("slower", "more")]
     if fail_on == "slower" and slower:
@@ -78,7 +79,6 @@ def conclude(results: Results, fail_on: str | None) -> tuple[int, str]:
 def keep_report(path: Path, results: Results) -> None:
     """Write results.json and the page of a run next to its raw files. Ends the process where the page cannot be written."""
     from kduel.analysis.versions import courses
-    from kduel.store.whole_files import as_disk_error, write_whole
 
     with as_disk_error(path):
         write_whole(path / RESULTS, msgspec.json.encode(results) + b"\n")
