@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from made_kernels import Mirror
 
-from kduel.cli.kernels import command
+from kduel.cli.list_ import kernels as command
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 
@@ -86,7 +86,7 @@ def test_help_names_every_way_to_give_a_kernel() -> None:
 
 
 def test_import_costs_nothing() -> None:
-    program = "import sys, kduel.cli.kernels; print([m for m in sys.modules if m in ('rich', 'numpy', 'msgspec')])"
+    program = "import sys, kduel.cli.list_; print([m for m in sys.modules if m in ('rich', 'numpy', 'msgspec')])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment

@@ -59,8 +59,11 @@ MODES = {
 """What a word makes of a command, with options and help of its own: by the two words, the name that it had."""
 FORMER = {old: new for new, old in MODES.items()} | {"completion": "--completion"}
 """Names that the next release does not know any more, and what to type instead."""
-MODULES = {"import": "import_", "list": "list_", "smallest-ram": "smallest_ram"}
-"""Modules that do not have the command's name."""
+MODULES = {
+    "boot": "report", "history": "query", "import": "import_", "index": "query", "kernels": "list_", "list": "list_",
+    "smallest-ram": "sizes", "unbundle": "bundle",
+}  # fmt: skip
+"""Modules that do not have the command's name; a mode's is its command's, where it is not long."""
 
 
 class Commands(click.Group):
@@ -74,7 +77,8 @@ class Commands(click.Group):
         if name not in COMMANDS and name not in FORMER and name != "worker":
             return None
         module = importlib.import_module(f"kduel.cli.{MODULES.get(name, name)}")
-        command: click.Command = module.command
+        beside = name in MODULES and name not in COMMANDS
+        command: click.Command = getattr(module, name.replace("-", "_") if beside else "command")
         return command
 
     def resolve_command(

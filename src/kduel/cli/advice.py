@@ -47,7 +47,6 @@ def as_words(remedy: str) -> str:
 
 def setting_in_words(found: re.Match[str]) -> str:
     """One setting as a word."""
-
     key, value = found["key"], found["value"].strip('["').split('"')[0].rstrip("]")
     value = key.upper() if value == "..." else value
     if key == "kernel":

@@ -25,8 +25,11 @@ from kduel.cli.options import (
 from kduel.cli.output import open_output
 from kduel.cli.terminal import Terminal
 from kduel.core.cache import Cache
-from kduel.core.cache_bundle import contents_of, digest_of, pack
+from kduel.core.cache_bundle import contents_of, digest_of, pack, unpack
 from kduel.core.errors import InputError
+from kduel.core.temporary import temporary_directory
+from kduel.kernels.files.listed import MOST
+from kduel.kernels.packages.fetch import download
 
 if TYPE_CHECKING:
     from kduel.machines import Means
@@ -106,3 +109,24 @@ def get_all(contenders: tuple[str, ...], suite: str | None, machine: str, means:
         parts.append(chosen.for_part(first_part(study), SUITE))
     for each in parts:
         get_machine(each, **means).machine.close()
+
+
+@click.command("unbundle")
+@click.argument("source", type=Word(), metavar="FILE|ADDRESS")
+@option("--sha256", "Take no other content: the SHA-256 that `kduel bundle` printed.", metavar="DIGEST", default="")
+@quiet_option
+def unbundle(source: str, sha256: str, quiet: bool) -> None:
+    """Put the kernels, the guest root and the programs of a bundle into the cache.
+
+    Each file is checked against the bundle's checksums. They show a damaged copy, not who made the bundle: what it holds is
+    booted, so take it from someone you trust, or give the digest that you got from them.
+    """
+    terminal = Terminal(quiet)
+    cache = Cache(progress=terminal)
+    with temporary_directory(cache.root) as place:
+        fetched = source.startswith(("http://", "https://"))
+        file = download(source, place / "bundle.tar", terminal, most=MOST) if fetched else Path(source)
+        with terminal.task(f"reading {source}", file.stat().st_size if file.is_file() else None) as task:
+            done = unpack(file, cache, task.advance, sha256=sha256)
+    new = sum(fresh for _, _, fresh in done)
+    click.echo(f"{len(done)} entries, {new} of them new, in {cache.root}")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kduel.judge.verdict.calibrate import Characteristics
     from kduel.judge.verdict.comparison import Comparison
     from kduel.judge.verdict.noise import Noise
-    from kduel.judge.verdict.rule import Rule
 
 NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 
@@ -119,7 +118,6 @@ def read_effects(text: str) -> list[float]:
 
 def choose_rule(options: SimulationOptions) -> Rule:
     """The rule of the run, or the default, with the command line's settings. Raises InputError."""
-
     blocks, max_blocks = options.blocks, options.max_blocks
     if blocks is not None and max_blocks is not None:
         raise InputError("--blocks and --max-blocks are both given", "Leave one of them out.")

@@ -24,7 +24,6 @@ from kduel.study.first_part import EXACT_SEED, first_part, only_kernels
 
 if TYPE_CHECKING:
     from kduel.cli.terminal import Terminal
-    from kduel.core.background_task import BackgroundTask
     from kduel.core.progress import Progress
     from kduel.machines import Means
     from kduel.run.prepare import ResolvedStudy

@@ -94,7 +94,6 @@ def carry_out(request: RunRequest) -> None:
 
 def find_place(request: RunRequest) -> tuple[Path, Lock | None]:
     """The run's directory, and the lock of the run that goes on there. Raises InputError, HeldError, HostError."""
-
     study = request.study
     if request.wants_exact_part:
         first_part(study)
@@ -228,7 +227,6 @@ def explain_interruption(path: Path) -> Iterator[None]:
 
 def describe_progress(path: Path) -> str:
     """Number of complete trials of an interrupted run's present part, in words."""
-
     run = RunDir.open(path)
     if run.lock(prepared=False).prepared:
         boots, nothing = len(run.names()), "no trial is complete yet"
@@ -256,7 +254,6 @@ def default_out(study: Study) -> Path:
 
 def is_unfinished(path: Path, study: Study) -> bool:
     """True if `path` holds an unfinished run of this study."""
-
     if not (path / "lock.json").is_file() or has_report(path):
         return False
     return same_study(RunDir.open(path).lock(prepared=False), study)

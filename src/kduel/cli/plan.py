@@ -19,7 +19,6 @@ from kduel.judge.verdict.rule import Rule
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
     from kduel.judge.verdict.allocation import Allocation, Allocations, Times
-    from kduel.judge.verdict.rule import Rule
     from kduel.judge.verdict.sample_size import Division, VerdictCost
     from kduel.store.documents import TrialRecord
 
@@ -312,5 +311,4 @@ def allocation_lines(spent: Allocations, rule: Rule) -> list[str]:
 
 def spending(one: Allocation) -> str:
     """`4 slices of each step, 12 blocks, 9 min`."""
-
     return f"{plural(one.slices, 'slice')} of each step that is cut, {plural(one.blocks, 'block')}, {time_of(one.seconds)}"

@@ -9,9 +9,18 @@ from urllib.parse import quote
 import click
 
 from kduel.cli.completions import complete_runs
-from kduel.cli.options import NamedPath, mode_option, option, output_path_option, plugin_option
+from kduel.cli.options import (
+    NamedPath,
+    limit_option,
+    mode_option,
+    option,
+    output_path_option,
+    plugin_option,
+    run_argument,
+)
 from kduel.cli.output import STDOUT, emit, open_output
 from kduel.core.errors import HostError, InputError
+from kduel.core.text import printable
 from kduel.report import ReportOptions, report_format
 from kduel.store.whole_files import as_disk_error
 
@@ -123,3 +132,30 @@ def save(output: Path, text: str, inside: Path) -> None:
     if output.resolve() == (inside / PAGE).resolve():
         with open_output(inside / PAGE_DIGEST) as stream:
             stream.write(f"{hashlib.sha256(data).hexdigest()}  {PAGE.name}\n".encode())
+
+
+@click.command("boot")
+@run_argument
+@limit_option(15, "Initcalls to show")
+def boot(run: Path, limit: int) -> None:
+    """Show the boot stages of each contender of a run, and the initcalls that took longest: medians of its boots, and in
+    parentheses their ranges.
+
+    Every trial stores its console with the host's time of each line, so this works for any run on a machine that has a
+    console (qemu, board). For a verdict on boot times use the benchmark boot-timeline; this command shows the details.
+
+    \b
+    kduel report --boot kduel-runs/RUN
+    kduel report --boot kduel-runs/RUN --limit 0         every initcall
+
+    Initcalls are shown for kernels booted with initcall_debug:
+
+    \b
+    kduel run ... \\
+        --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
+    """
+    from kduel.analysis.boot import as_text, clock_warning, read_boots
+
+    boots = as_text(read_boots(run), limit)
+    warning = clock_warning(run)
+    click.echo(printable(f"{warning}\n\n{boots}" if warning else boots), nl=False)

@@ -25,7 +25,6 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
 
     Relative paths in the study are relative to the directory in which the run was started.
     """
-
     opened = RunDir.open(run)
     lock = opened.lock(prepared=False)
     if lock.origin == PROFILE_ORIGIN:

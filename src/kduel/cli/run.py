@@ -137,7 +137,6 @@ def command(**given: Any) -> None:
 
 def read_request(options: RunOptions) -> RunRequest:
     """The study that the options ask for, and how it is to be carried out. Raises InputError."""
-
     blocks, machine = options.blocks, options.machine
     if blocks is not None and options.max_blocks is not None:
         raise InputError(

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kduel.benchmarks import benchmark
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.rule import fewest_for
 from kduel.study.load import Study
-
-if TYPE_CHECKING:
-    from kduel.core.samples import Samples
 
 
 def shortage_warning(study: Study) -> str:

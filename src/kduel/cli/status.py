@@ -122,7 +122,6 @@ def command(run: Path, form: str, port: int | None) -> None:
 
 def serve(run: Path, port: int) -> None:
     """Serve the status until interrupted. Raises InputError like `read_status`, and HostError if the port is not free."""
-
     read_status(run)
     with LiveServer(port, visible(run.name, 200), lambda: as_text(read_status(run))) as server:
         emit(f"Status of {visible(str(run))}: {server.url} (Ctrl-C ends it)\n")
@@ -295,5 +294,4 @@ def as_text(found: RunStatus) -> str:
 
 def trials_kept(number: int) -> str:
     """Number of trials that are kept, in words."""
-
     return f"{plural(number, 'complete trial')} {'is' if number == 1 else 'are'} kept"

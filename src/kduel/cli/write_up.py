@@ -64,7 +64,6 @@ def write_up(path: Path, fail_on: str | None, *, keep: bool = True, notify: str 
 
 def conclude(results: Results, fail_on: str | None) -> tuple[int, str]:
     """Exit status of a finished run, and the reason where it is not 0."""
-
     slower = [m for m in results.gating if m.role == "primary" and matters(m) and m.verdict in ("slower", "more")]
     if fail_on == "slower" and slower:
         named = ", ".join(f"{m.benchmark}/{m.metric} of {m.contender}" for m in slower)

@@ -16,7 +16,7 @@ from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import columns_of
 from kduel.analysis.campaigns.compare import Campaigns, campaigns
 from kduel.analysis.campaigns.history import history
-from kduel.cli.history import command as history_command
+from kduel.cli.query import history as history_command
 from kduel.core.errors import InputError
 from kduel.core.validation import in_utc, moment
 from kduel.report.campaigns.history import picture

@@ -21,10 +21,10 @@ from terminal import watch
 from kduel.analysis.campaigns.history import history
 from kduel.analysis.index import run_query, stamp_of, update
 from kduel.analysis.indexed import indexed_history
-from kduel.cli.history import command as history_command
-from kduel.cli.index import command as index_command
 from kduel.cli.query import as_csv
 from kduel.cli.query import command as query_command
+from kduel.cli.query import history as history_command
+from kduel.cli.query import index as index_command
 from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.progress import Progress
 from kduel.judge.evaluate import judge_run

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kduel.analysis.boot import BootTimelines, as_text, cells
 from kduel.analysis.boot import row as table_row
 from kduel.benchmarks.support.bootlog import Timeline, console_lines, timeline
-from kduel.cli.boot import command as boot_command
-from kduel.cli.smallest_ram import command as ram_command
+from kduel.cli.report import boot as boot_command
+from kduel.cli.sizes import smallest_ram as ram_command
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Contender
 from kduel.guest.size import mebibytes
