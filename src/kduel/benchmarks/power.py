@@ -9,8 +9,6 @@ from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Count
 from kduel.benchmarks.support.reading import (
     check_positive,
-    find_one,
-    find_whole,
     read_number,
     read_whole,
     split_lines,
@@ -108,11 +106,7 @@ snapshot end >>"$KDUEL_STEP/energy"
 
     def parse(self, raw: Raw, parameters: PowerParameters) -> dict[str, float]:
         idle, load, end = read_snapshots(raw.files.get("energy", ""))
-        threads = find_whole(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
-        if parameters.threads not in (0, threads):
-            raise ParseError(f"it ran with {threads} threads; asked for was {parameters.threads}")
-        find_one(rf"Prime numbers limit: ({parameters.cpu_max_prime})", raw.stdout, "the limit of primes asked for")
-        report = sysbench.read_report(raw.stdout, threads)
+        report = sysbench.read_primes(raw.stdout, parameters.threads, parameters.cpu_max_prime)
         events = check_positive(report["total-events"], "the number of events")
         idle_power, load_power = mean_watts(idle, load, "package"), mean_watts(load, end, "package")
         energy = load_power * (end.uptime - load.uptime)

@@ -10,8 +10,6 @@ from kduel.benchmarks.support.parameters import Count, Seconds
 from kduel.benchmarks.support.reading import (
     check_positive,
     check_unique,
-    find_one,
-    find_whole,
     read_number,
     split_lines,
 )
@@ -67,11 +65,7 @@ class Turbostat(Benchmark[TurbostatParameters]):
 
     def parse(self, raw: Raw, parameters: TurbostatParameters) -> dict[str, float]:
         row = read_summary(raw.files.get("turbostat", ""))
-        threads = find_whole(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
-        if parameters.threads not in (0, threads):
-            raise ParseError(f"it ran with {threads} threads; asked for was {parameters.threads}")
-        find_one(rf"Prime numbers limit: ({parameters.cpu_max_prime})", raw.stdout, "the limit of primes asked for")
-        report = sysbench.read_report(raw.stdout, threads)
+        report = sysbench.read_primes(raw.stdout, parameters.threads, parameters.cpu_max_prime)
         values = {"events-per-second": report["total-events"] / report["total-time"]}
         for column in parameters.columns:
             if column not in row:

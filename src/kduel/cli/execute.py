@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -83,9 +83,15 @@ def carry_out(request: RunRequest) -> None:
     fleet = request.fleet or (lock.fleet if lock is not None else None)
     with explain_interruption(path):
         if fleet:
-            run_on_fleet(
-                study, fleet, path, request.origin, partial(choose_seed, seed), terminal, partial(give_up, path)
-            )
+            from kduel.run.fleet.session import read_fleet, run_fleet
+
+            kind, table = read_fleet(fleet) if isinstance(fleet, str) else (fleet.kind, fleet.settings)
+            terminal.info(f"{' against '.join(study.names)}: {describe_plan(study)}, on the fleet {kind}, in {path}")
+            with show_trials(terminal, study, f"the fleet {kind}") as (watch, _):
+                run_fleet(
+                    study, kind, table, path, origin=request.origin, seed=partial(choose_seed, seed),
+                    progress=terminal, watch=watch, give_up=partial(give_up, path),
+                )  # fmt: skip
         else:
             means = Means(cache=Cache(progress=terminal), progress=UniqueMessages(terminal), offline=request.offline)
             run_on_one_machine(request, path, lock, seed, terminal, partial(give_up, path), **means)
@@ -183,24 +189,6 @@ def run_on_one_machine(
 def choose_seed(given: int | None, exact: bool) -> int:
     """The seed of a run, where one is given; else always the same on an exact machine, and drawn on others."""
     return given if given is not None else EXACT_SEED if exact else secrets.randbelow(2**31)
-
-
-def run_on_fleet(
-    study: Study,
-    fleet: str | FleetRecord,
-    path: Path,
-    origin: str,
-    seed: Callable[[bool], int],
-    terminal: Terminal,
-    give_up: GiveUp,
-) -> None:
-    """Carry the study out on several machines, as the command line names them, or as an interrupted run has them."""
-    from kduel.run.fleet.session import read_fleet, run_fleet
-
-    kind, table = read_fleet(fleet) if isinstance(fleet, str) else (fleet.kind, fleet.settings)
-    terminal.info(f"{' against '.join(study.names)}: {describe_plan(study)}, on the fleet {kind}, in {path}")
-    with show_trials(terminal, study, f"the fleet {kind}") as (watch, _):
-        run_fleet(study, kind, table, path, origin=origin, seed=seed, progress=terminal, watch=watch, give_up=give_up)
 
 
 @contextmanager

@@ -81,6 +81,15 @@ def read_report(text: str, threads: int) -> dict[str, float]:
     return values
 
 
+def read_primes(text: str, threads: int, limit: int) -> dict[str, float]:
+    """`read_report` of sysbench cpu with so many threads, 0 for any number. Raises ParseError."""
+    ran = find_whole(r"Number of threads: (\S+)", text, "the number of threads")
+    if threads not in (0, ran):
+        raise ParseError(f"it ran with {ran} threads; asked for was {threads}")
+    find_one(rf"Prime numbers limit: ({limit})", text, "the limit of primes asked for")
+    return read_report(text, ran)
+
+
 def compute_rate(amount: float, printed: float, report: dict[str, float], what: str) -> float:
     """`amount` over the total time. Raises ParseError where more was `printed`: no report precedes its test."""
     rate = check_positive(amount, what) / report["total-time"]

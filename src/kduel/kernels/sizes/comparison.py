@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.format import with_sign
+from kduel.core.text import align_columns
 from kduel.kernels.compile.recipe import read_settings
 from kduel.kernels.sizes.account import (
     SizeAccount,
@@ -122,24 +123,12 @@ def as_text(found: SizeComparison, *, limit: int, views: Sequence[str]) -> str:
     if found.options:
         shown = found.options[:limit] if limit else found.options
         rows = [(f"Options that differ: {len(found.options):,}", found.baseline, found.contender, "its objects")]
-        rows += [
-            (
-                one.name,
-                one.baseline,
-                one.contender,
-                with_sign(one.change, ",") if one.change is not None else "unknown",
-            )
-            for one in shown
-        ]
+        for one in shown:
+            change = with_sign(one.change, ",") if one.change is not None else "unknown"
+            rows.append((one.name, one.baseline, one.contender, change))
         if len(shown) < len(found.options):
             rows.append((f"{len(found.options) - len(shown):,} others", "", "", ""))
-        widths = [max(len(row[column][:40]) for row in rows) for column in range(4)]
-        parts.append(
-            "\n".join(
-                "  ".join(cell[:40].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-                for row in rows
-            )
-        )
+        parts.append("\n".join(align_columns([[cell[:40] for cell in row] for row in rows], left=range(4))))
     return "\n\n".join(parts) + "\n"
 
 
@@ -162,11 +151,7 @@ def size_table(title: str, rows: Sequence[SizeLine], found: SizeComparison, *, l
         line = SizeLine(name="all: vmlinux as size(1) says", baseline=before, contender=after)
         cells.append((line.name, format_bytes(before), format_bytes(after), format_change(line)))
     cells = [(title, found.baseline, found.contender, "change"), *cells]
-    widths = [max(len(row[column]) for row in cells) for column in range(4)]
-    return "\n".join(
-        f"{name:<{widths[0]}}  {one:>{widths[1]}}  {other:>{widths[2]}}  {gap:>{widths[3]}}"
-        for name, one, other, gap in cells
-    )
+    return "\n".join(align_columns(cells))
 
 
 def format_bytes(value: int | None) -> str:

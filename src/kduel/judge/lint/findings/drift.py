@@ -15,7 +15,6 @@ FEWEST = 6
 
 
 def drift(case: Case) -> Iterator[str]:
-    """Ranks of the values, arms' means taken off, that go with the order of time."""
     residuals, places = case.residuals
     if any(arm.values.size < FEWEST for arm in case.arms):
         return

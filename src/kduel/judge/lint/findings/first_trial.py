@@ -14,7 +14,6 @@ FEWEST = 6
 
 
 def first_trial(case: Case) -> Iterator[str]:
-    """The run's first trial, or each arm's where the arms were measured apart, farther out than any other."""
     if any(arm.values.size < FEWEST for arm in case.arms):
         return
     if case.rule.in_turns:

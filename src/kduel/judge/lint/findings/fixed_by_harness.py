@@ -17,7 +17,6 @@ ROUND_SECONDS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 600
 
 
 def fixed_by_harness(case: Case) -> Iterator[str]:
-    """Medians of all arms within 0.5 % of one duration: the declared one, or a suspiciously round one."""
     medians = list(case.medians)
     limit = case.metric.fixed_at
     if limit is not None:

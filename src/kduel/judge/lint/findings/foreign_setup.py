@@ -15,7 +15,6 @@ DISTORTS = (
 
 
 def foreign_setup(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """Doubts that Google Benchmark's context states about its own times, with the contenders concerned."""
     for key, value, why in DISTORTS:
         found = []
         for name, facts in results.environment.items():

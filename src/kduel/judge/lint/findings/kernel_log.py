@@ -8,8 +8,6 @@ from kduel.judge.lint.finding import Finding
 
 
 def kernel_reports(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """A kind of trouble (a warning, a stall, a lock's misuse) that some arms' kernels reported, and others' never:
-    what a kernel goes on from costs time, or changes what it does afterwards."""
     good = [trial for trial in results.trials if trial.status != "void"]
     totals = {
         name: sum(trial.contender == name for trial in good) for name in dict.fromkeys(t.contender for t in good)

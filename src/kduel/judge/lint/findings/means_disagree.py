@@ -11,7 +11,6 @@ from kduel.judge.lint.findings.unequal_spread import spreads_of
 
 
 def means_disagree(case: Case) -> Iterator[str]:
-    """A ratio of the arithmetic means outside the verdict's interval of the geometric ones."""
     result = case.result
     if spreads_of(case) is None:
         return

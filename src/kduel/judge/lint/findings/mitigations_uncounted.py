@@ -14,7 +14,6 @@ NAMED = 4
 
 
 def mitigations_uncounted(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """The mitigations in which the contenders of an exact run differ, by their command lines or as the kernels report them."""
     if results.machine.evidence.varies:
         return
     lines = [contender.cmdline.split() for contender in results.contenders]

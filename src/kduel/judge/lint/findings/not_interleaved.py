@@ -8,7 +8,6 @@ from kduel.judge.lint.finding import Finding
 
 
 def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[str]:
-    """Arms measured one after the other: whatever changed meanwhile looks like a difference between them."""
     if not results.paired:
         yield (
             "Imported: nothing shows that the trials were interleaved or randomised, and the environment "

@@ -20,7 +20,6 @@ RANKS = 1.06
 
 
 def not_shared(case: Case) -> Iterator[str]:
-    """The correlation of both contenders' slices within blocks, by ranks, is below one half by more than chance explains."""
     from scipy.special import ndtr
 
     pairs = slices_within_blocks(case) if case.rule.in_turns and case.result.verdict == "undecided" else None

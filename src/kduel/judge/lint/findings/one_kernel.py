@@ -10,7 +10,6 @@ from kduel.judge.lint.finding import Finding
 
 
 def one_kernel(results: Results, _samples: list[Samples]) -> Iterator[str]:
-    """The pairs of contenders that have one image, modules and settings though their specifications differ."""
     for one, other in itertools.combinations(results.contenders, 2):
         if one.sha256 and one.kernel != other.kernel and settings_of(one) == settings_of(other):
             yield (

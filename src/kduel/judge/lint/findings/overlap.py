@@ -13,7 +13,6 @@ by a twentieth of the usual delta, 1 %, and the more of them, the likelier of on
 
 
 def overlap(case: Case) -> Iterator[str]:
-    """Both contenders ran at the same time, by the windows of their turns or by the record."""
     together = running = 0.0
     for one in shared_slices(case):
         mine, other = one.turns

@@ -15,7 +15,6 @@ CLOCK = 0.02
 
 
 def paused_clock(case: Case) -> Iterator[str]:
-    """Slices in which the guest's clock and the host's running time differ by more than `cont` and `stop` explain."""
     slices = shared_slices(case)
     for arm, values in enumerate(case.arms):
         known = [

@@ -16,7 +16,6 @@ MOST_RARE = 0.1
 
 
 def rare_mode(case: Case) -> Iterator[str]:
-    """`equivalent`, though a few trials of one arm, and none of the other, lie far beyond all others."""
     if case.result.verdict != "equivalent":
         return
     first, second = case.deviations

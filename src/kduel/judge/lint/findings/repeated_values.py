@@ -24,7 +24,6 @@ class Repeat(NamedTuple):
 
 
 def repeated_values(case: Case) -> Iterator[str]:
-    """The longest sequence that occurs twice, where the resolution of the values does not explain it."""
     found = longest_repeat(case.baseline.values, case.contender.values)
     if found is None:
         return

@@ -14,7 +14,6 @@ FEWEST = 4
 
 
 def ties(case: Case) -> Iterator[str]:
-    """The first arm of which half the values are one and the same."""
     for arm, value, times in tied_arms(case):
         yield (
             f"{times} of {arm.values.size} values of {arm.name} are {quantity(value, case.metric.unit)}: the metric hardly varies, and its intervals are not reliable. Measure it "
