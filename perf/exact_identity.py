@@ -41,7 +41,7 @@ from msgspec import structs
 from kduel.benchmarks.request import APPLICATIONS
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
-from kduel.guest.repetition import fingerprint, trial_contents
+from kduel.machines.guests.proofs import fingerprint, trial_contents
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready

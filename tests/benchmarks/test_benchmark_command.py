@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.benchmarks.support import expression
+from kduel.benchmarks import command as command_module
 from kduel.core.errors import InputError
 from kduel.study.steps import expand
 
@@ -139,7 +139,7 @@ def test_an_expression_that_python_would_search_for_years_ends(regex: str) -> No
 
 @pytest.mark.usefixtures("limited")
 def test_the_matches_of_one_text_have_a_limit_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 0.2)
+    monkeypatch.setattr(command_module, "MOST_CPU_SECONDS", 0.2)
     with pytest.raises(ParseError, match="CPU time"):
         parse("1" * 2_000_000, regex="(?s)(1)(?:.*x)?", reduce="first")
 
@@ -147,7 +147,7 @@ def test_the_matches_of_one_text_have_a_limit_of_cpu_time(monkeypatch: pytest.Mo
 @pytest.mark.slow
 @pytest.mark.usefixtures("limited")
 def test_the_expressions_of_a_step_share_the_limit_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 1.0)
+    monkeypatch.setattr(command_module, "MOST_CPU_SECONDS", 1.0)
     metrics = [METRIC | {"name": f"m{n}", "regex": "^(1)$", "reduce": "first"} for n in range(600)]
     parameters = COMMAND.read_parameters({"command": "true", "metrics": metrics})
     with pytest.raises(ParseError, match=r"m[1-9][0-9]*: .* with those before it"):

@@ -23,9 +23,9 @@ from kduel.core.experiment import Settle
 from kduel.explain.cost import ACCESSES, LINES
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
 from kduel.guest.envelope import Inbox
-from kduel.guest.repetition import first_difference, trial_contents
 from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Trial
+from kduel.machines.guests.proofs import first_difference, trial_contents
 from kduel.run.exact.measure import CountedTrial, cost_rows, exact_machine, explain_step
 from kduel.run.prepare import Ready
 from kduel.study.contenders import contender_tables

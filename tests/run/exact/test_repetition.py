@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kduel.core.cache import Cache
-from kduel.guest.repetition import find_odd_one, fingerprint, first_difference, trial_contents
 from kduel.machines import Outcome, Trial
+from kduel.machines.guests.proofs import find_odd_one, fingerprint, first_difference, trial_contents
 from kduel.machines.icount import IcountMachine
 
 CONSOLE = "     0.101 [    0.5] Linux\n     0.102 kduel: script ended with 0\n     0.103 off\n"

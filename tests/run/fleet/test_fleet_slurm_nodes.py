@@ -23,9 +23,8 @@ from kduel.kernels import installed
 from kduel.machines import Arm, Trial
 from kduel.machines.remote.ssh_trial import RESTORE, Observation
 from kduel.machines.slurm import cluster as asked
-from kduel.machines.slurm.reboots import check_settings
 from kduel.machines.slurm.trial import NodeConnection, NodeJourney, NodeSettings
-from kduel.machines.slurm_node import check_reboot
+from kduel.machines.slurm_node import check_reboot, check_settings
 
 STANDIN = Path(__file__).parent / "standin_node"
 HELPER = Path(__file__).parents[3] / "contrib" / "slurm" / "kernel-feature"
