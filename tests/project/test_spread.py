@@ -45,3 +45,20 @@ def test_growth_is_refused_and_a_lower_number_is_not() -> None:
     assert told.startswith("3 files know of tails, 2 did")
     (told,) = SCRIPT["grown"]({"slices": []}, page)
     assert "has no row" in told
+
+
+def test_what_there_is_to_learn_is_counted(tmp_path: Path) -> None:
+    source, docs = tmp_path / "src", tmp_path / "docs"
+    for name, text in {
+        "cli/__init__.py": 'GROUPS = {"Measure": {"run": "", "plan": ""}, "Other": {"list": ""}}\n',
+        "run/a.py": 'def once(a, *, b):\n    """Says so."""\n    return a\n\n\ndef twice(): once(1, b=2), twice(), twice()\n',
+    }.items():
+        (source / name).parent.mkdir(parents=True)
+        (source / name).write_text(text)
+    docs.mkdir()
+    (docs / "glossary.md").write_text("# Glossary\n\n| term | meaning |\n|---|---|\n| run | a study carried out |\n")
+    found = SCRIPT["sizes"](source, docs)
+    assert found["lines of Python"] == "7: run 6, cli 1" and found["commands"] == "3"
+    assert found["functions, of which are called from one place"] == "2, 1, 1 of six lines or fewer"
+    assert found["arguments of the longest signatures"] == "`once` 2, `twice` 0"
+    assert found["words of the glossary"] == "1" and found["pages in docs/, lines"] == "1, 5"
