@@ -41,8 +41,8 @@ from msgspec import structs
 from kduel.benchmarks.request import APPLICATIONS
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
-from kduel.machines.guests.proofs import fingerprint, trial_contents
 from kduel.machines import Trial
+from kduel.machines.guests.proofs import fingerprint, trial_contents
 from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
