@@ -8,7 +8,7 @@ import click
 from kduel.cli.bisect_options import BisectOptions
 from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.core.cache import Cache
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.progress import Progress, UniqueMessages
 from kduel.core.text import printable
 from kduel.explain import flame
@@ -46,7 +46,7 @@ def make_counter(
     check_operation(options.benchmark)
     metric = options.metric or EXACT_METRICS[0]
     if metric not in EXACT_METRICS:
-        raise InputError(f"there is no exact metric {metric!r}", f"There are: {', '.join(EXACT_METRICS)}.")
+        raise unknown_name(f"there is no exact metric {metric!r}", metric, EXACT_METRICS)
     if options.benchmark == BOOT and options.metric == EXACT_METRICS[1]:
         raise InputError(f"the boot is counted once, and has no {metric}", "Leave out --metric.")
     return CommitCounter(build, options.benchmark, metric, machine=options.machine, cache=cache, progress=progress)
@@ -58,7 +58,7 @@ def make_line_counter(
     """Counts the lines that commits share. Raises InputError for an operation or metric that is not counted."""
     metric = options.metric or next(iter(METRICS))
     if metric not in METRICS:
-        raise InputError(f"there is no metric {metric!r} of shared lines", f"There are: {', '.join(METRICS)}.")
+        raise unknown_name(f"there is no metric {metric!r} of shared lines", metric, METRICS)
     if ":" in options.machine:
         raise InputError("--sharing has a machine of its own", f"Leave out --machine {options.machine}.")
     trier = SharedLineCounter(build, options.benchmark, metric, cache=cache, progress=progress)

@@ -12,7 +12,7 @@ from kduel.cli.completions import complete_runs as complete_runs
 from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.cli.terminal import Terminal
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.format import with_sign
 from kduel.core.text import printable
 from kduel.judge.verdict.rule import Rule
@@ -147,7 +147,7 @@ def select_comparisons(found: list[Comparison], path: Path, keys: tuple[str, ...
     known = {c.table.key for c in found}
     unknown = [key for key in keys if key not in known]
     if unknown:
-        raise InputError(f"{path} has no metric {unknown[0]!r}", f"It has {', '.join(sorted(known)) or 'none'}.")
+        raise unknown_name(f"{path} has no metric {unknown[0]!r}", unknown[0], sorted(known))
     wanted = [c for c in found if c.table.key in keys] if keys else [c for c in found if c.table.primary] or found
     if not wanted:
         raise InputError(f"{path} has no values", "Name a run that has measured something.")

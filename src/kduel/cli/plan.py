@@ -11,7 +11,7 @@ import click
 from kduel.cli.completions import complete_runs
 from kduel.cli.options import NamedPath, alpha_option, delta_option, format_option, mode_option, option, output_option
 from kduel.cli.output import emit, emit_json
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.format import duration
 from kduel.core.text import fold, plural, printable
 from kduel.judge.verdict.rule import Rule
@@ -155,7 +155,7 @@ def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Sample
     known = [table.key for table in samples]
     unknown = [key for key in keys if key not in known]
     if unknown:
-        raise InputError(f"the pilot has no metric {unknown[0]!r}", f"It has {', '.join(known) or 'none'}.")
+        raise unknown_name(f"the pilot has no metric {unknown[0]!r}", unknown[0], known)
     chosen = [table for table in samples if table.key in keys or (table.primary and not keys)] or samples
     return [msgspec.structs.replace(table, primary=True) for table in chosen]
 

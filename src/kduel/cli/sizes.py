@@ -21,7 +21,7 @@ from kduel.cli.options import (
 from kduel.cli.output import emit, emit_json
 from kduel.cli.terminal import Terminal
 from kduel.core.cache import Cache
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.experiment import Contender
 from kduel.core.text import printable
 from kduel.kernels import resolve
@@ -144,7 +144,7 @@ def read_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
             )
     names = [one.name for one in lock.contenders]
     if contender and contender not in names[1:]:
-        raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
+        raise unknown_name(f"{path} has no contender {contender!r}", contender, names[1:])
     wanted = [*names[:1], *([contender] if contender else [name for name in names[1:] if name in kept][:1])]
     if len(wanted) < 2 or any(name not in kept for name in wanted):
         raise InputError(

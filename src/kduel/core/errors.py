@@ -68,7 +68,7 @@ def unusable_path(path: object, reason: str) -> InputError:
 
 def unknown_name(message: str, name: str, known: Collection[str]) -> InputError:
     """Error about a name that is none of those known, with what it may be meant for."""
-    return InputError(message, f"{did_you_mean(name, known)}There are: {', '.join(known)}.")
+    return InputError(message, f"{did_you_mean(name, known)}There are: {', '.join(known) or 'none'}.")
 
 
 @contextmanager

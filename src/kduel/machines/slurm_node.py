@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
 
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError, unknown_name
 from kduel.core.experiment import Contender
 from kduel.machines import Arm, Machine, Means, Needs
 from kduel.machines.remote.connection import ConnectionLost, TrialRefused
@@ -112,7 +112,7 @@ def check_node(settings: NodeSettings, arms: Sequence[Arm]) -> None:
     """Raises InputError and HostError where Slurm does not have the node with the contenders' features."""
     there = {node.name: node for node in nodes()}
     if settings.node not in there:
-        raise InputError(f"Slurm has no node {settings.node!r}", f"It has: {', '.join(list(there)[:20])}.")
+        raise unknown_name(f"Slurm has no node {settings.node!r}", settings.node, list(there)[:20])
     node = there[settings.node]
     for arm in arms:
         if (feature := feature_of(settings, arm)) not in node.features:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.experiment import MachineRecord, Metric
 from kduel.core.results import TrialResult, first_date, stated_date
 from kduel.core.samples import Samples
@@ -115,7 +115,7 @@ def split(argument: str) -> tuple[Path, str]:
     path = Path(name)
     known = contenders_of(RunDir.open(path))
     if contender not in known:
-        raise InputError(f"{path} has no contender {contender!r}", f"It has {', '.join(known)}.")
+        raise unknown_name(f"{path} has no contender {contender!r}", contender, known)
     return path, contender
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from kduel.core.cache import Cache
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError, unknown_name
 from kduel.core.host_packages import pip_command
 from kduel.core.supervised_process import run_text
 
@@ -70,7 +70,7 @@ def recipe(name: str, architecture: str = "x86_64") -> ProgramRecipe:
     """Recipe of a static program. Raises InputError for a name or an architecture that there is not."""
     source = SOURCES / f"{name}.c"
     if not source.is_file():
-        raise InputError(f"KDuel has no program {name!r}", f"There are: {', '.join(program_names())}.")
+        raise unknown_name(f"KDuel has no program {name!r}", name, program_names())
     if architecture not in TARGETS:
         raise InputError(
             f"KDuel cannot build {name} for {architecture!r}", f"There are: {', '.join(sorted(TARGETS))}."

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError, unknown_name
 from kduel.kernels.compile.make import Make
 from kduel.kernels.compile.toolchain import TARGETS, Target, own_target
 
@@ -68,7 +68,7 @@ def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
     for word in filter(None, match["options"].split(",")):
         key, _, value = word.partition("=")
         if key not in KEYS:
-            raise InputError(f"{spec}: a kernel from source knows no {key}=", f"There are: {', '.join(KEYS)}.")
+            raise unknown_name(f"{spec}: a kernel from source knows no {key}=", key, KEYS)
         if key in given or not value:
             raise InputError(f"{spec}: {key}= is there {'twice' if key in given else 'without a value'}", HELP)
         given[key] = value

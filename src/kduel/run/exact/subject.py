@@ -177,7 +177,7 @@ def subject_of_run(path: Path, contender: str, *, cache: Cache, progress: Progre
     study = study_of(lock, run.study_text())
     names = study.names
     if contender and contender not in names[1:]:
-        raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
+        raise unknown_name(f"{path} has no contender {contender!r}", contender, names[1:])
     if lock.machine.kind != "icount":
         raise InputError(
             f"{path} ran on the machine {lock.machine.kind}, which cannot count instructions",

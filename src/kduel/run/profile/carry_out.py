@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from kduel.analysis.profile import ProfiledArm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
 from kduel.core.cache import Cache
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError, unknown_name
 from kduel.core.experiment import Metric, Step
 from kduel.core.progress import Progress
 from kduel.core.slices import ALL
@@ -136,7 +136,7 @@ def read_request(
         )
     names = [one.name for one in lock.contenders]
     if contender and contender not in names[1:]:
-        raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
+        raise unknown_name(f"{path} has no contender {contender!r}", contender, names[1:])
     prepared = PreparedSteps(lock.steps)
     index = find_step(lock.steps, benchmark, path)
     chosen = find_metric(prepared.metrics(index), lock.steps[index], metric)

@@ -7,7 +7,7 @@ from statistics import median
 
 from msgspec import Struct, field
 
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.experiment import Metric, Role
 from kduel.core.samples import REASON, Samples, within_reason
 from kduel.store.imported.support.foreign import ForeignRow, location_text
@@ -252,7 +252,7 @@ class Gathering:
         if baseline is None:
             return names
         if baseline not in names:
-            raise InputError(f"there is no contender {baseline!r}", f"There are: {', '.join(names)}.")
+            raise unknown_name(f"there is no contender {baseline!r}", baseline, names)
         return [baseline, *(name for name in names if name != baseline)]
 
     def lacking_text(self, key: tuple[str, str], found: GatheredMetric) -> str:
