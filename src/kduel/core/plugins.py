@@ -8,8 +8,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
-from kduel.core.errors import HostError, InputError
-from kduel.core.text import did_you_mean
+from kduel.core.errors import HostError, InputError, unknown_name
 from kduel.core.validation import keys_of_inner, validation_message
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -22,9 +21,7 @@ def named_plugin(kind: str, what: str, name: str) -> Any:
     """The plug-in of a kind with that name; `what` is the kind in a message. Raises InputError that lists all."""
     found = plugins(kind)
     if name not in found:
-        raise InputError(
-            f"there is no {what} {name!r}", f"{did_you_mean(name, found)}There are: {', '.join(sorted(found))}."
-        )
+        raise unknown_name(f"there is no {what} {name!r}", name, sorted(found))
     return found[name]
 
 
