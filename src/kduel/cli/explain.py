@@ -161,7 +161,6 @@ def command(**given: Any) -> None:
     from kduel.run.exact.measure import (
         annotate_function,
         are_counted,
-        as_json,
         cost_json,
         cost_rows,
         count_arms,
@@ -171,6 +170,7 @@ def command(**given: Any) -> None:
     )
     from kduel.run.exact.subject import BOOT
     from kduel.run.exact.waits import explain_waits
+    from kduel.store.documents import document_bytes
 
     if cost and (options.benchmark == BOOT or annotate is not None or options.plot is not None):
         raise InputError(
@@ -223,7 +223,7 @@ def command(**given: Any) -> None:
         text = cost_text(found, rows, options.limit, output_width(options.output))
         emit(cost_json(found, rows).decode() if options.form == "json" else printable(text), options.output)
         return
-    not_kept = chosen.keep([found.benchmark, found.contender], partial(as_svg, found), partial(as_json, found))
+    not_kept = chosen.keep([found.benchmark, found.contender], partial(as_svg, found), partial(document_bytes, found))
     emit_found(found, as_text, as_svg, options)
     if options.form != "json" and (step := next_command(found, targets, options.contender)):
         progress.info(f"The instructions of the largest difference: {step}")

@@ -1,7 +1,6 @@
 """Arch Linux's kernels: `arch:PACKAGE[-VERSION]`. Its packages are signed, its lists are not."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,8 +8,7 @@ from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.tar_stream import RefusedArchive, read_members
 from kduel.kernels.files.decompress import BOUNDS, decompress
-from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, check_same, whole_kernels
+from kduel.kernels.packages.distribution import Distribution, RemotePackage, check_same
 from kduel.kernels.packages.fetch import download
 from kduel.kernels.packages.openpgp import check_signature
 from kduel.kernels.packages.pacman import read_identity, unpack_pacman
@@ -36,9 +34,7 @@ class ArchLinux(Distribution):
         "/usr/share/keyrings/archlinux-archive-keyring.gpg",
     )
     keys_package = "archlinux-keyring"
-
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
-        return unpack_pacman(packages, into)
+    unpack = staticmethod(unpack_pacman)
 
     def host_mirror(self) -> str:
         """The first that pacman uses."""
@@ -74,9 +70,6 @@ class ArchLinux(Distribution):
             for one in fields
             if one.get("NAME") == release and {"VERSION", "FILENAME", "SHA256SUM", "CSIZE"} <= one.keys()
         ]
-
-    def kernels_of(self, release: str, offered: Sequence[RemotePackage]) -> list[SplitKernel]:
-        return whole_kernels(offered, release)
 
     def check(self, package: Path, offered: RemotePackage, progress: Progress) -> None:
         signature = download(f"{offered.address}.sig", package.with_suffix(".sig"), progress)

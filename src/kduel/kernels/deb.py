@@ -1,10 +1,6 @@
 """A kernel from Debian packages that lie around as files, as `make bindeb-pkg` and distributors make them."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from kduel.kernels.apt.unpack import unpack as unpack_debs
-from kduel.kernels.files.layout import UnpackedKernel
 from kduel.kernels.packages.package_files import PackageFiles
 
 
@@ -14,9 +10,7 @@ class Deb(PackageFiles):
     ending = ".deb"
     kind = "Debian package"
     magic = b"!<arch>\n"
-
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
-        return unpack_debs(packages, into)
+    unpack = staticmethod(unpack_debs)
 
 
 PLUGIN = Deb()

@@ -1,19 +1,15 @@
 """Fedora's kernels: `fedora:RELEASE[-VERSION]`. Its packages are signed, its lists are not."""
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 from kduel.core.progress import Progress
-from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, check_same, whole_kernels
+from kduel.kernels.packages.distribution import Distribution, RemotePackage, check_same
 from kduel.kernels.packages.fetch import AbsentError
 from kduel.kernels.packages.repomd import read_repository
 from kduel.kernels.packages.rpm import check_rpm, unpack_rpms
-
-PARTS = ("kernel-core", "kernel-modules-core", "kernel-modules")
 
 
 class Fedora(Distribution):
@@ -29,9 +25,8 @@ class Fedora(Distribution):
         "/usr/share/distribution-gpg-keys/fedora/RPM-GPG-KEY-fedora-*",
     )
     keys_package = "fedora-gpg-keys or distribution-gpg-keys"
-
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
-        return unpack_rpms(packages, into)
+    unpack = staticmethod(unpack_rpms)
+    parts = ("kernel-core", "kernel-modules-core", "kernel-modules")
 
     def list_packages(self, release: str, mirror: str, place: Path, progress: Progress) -> list[RemotePackage]:
         """From the release and its updates, of which a new one has none."""
@@ -42,15 +37,11 @@ class Fedora(Distribution):
             found += self._read(f"{mirror}/updates/{release}/Everything/x86_64", place, progress)
         return found
 
-    def kernels_of(self, release: str, offered: Sequence[RemotePackage]) -> list[SplitKernel]:
-        return whole_kernels(offered, *PARTS)
-
     def check(self, package: Path, offered: RemotePackage, progress: Progress) -> None:
         check_same(package.name, offered, *check_rpm(package, self.keyrings()))
 
-    @staticmethod
-    def _read(base: str, place: Path, progress: Progress) -> list[RemotePackage]:
-        return read_repository(base, PARTS, place, progress, architecture="x86_64")
+    def _read(self, base: str, place: Path, progress: Progress) -> list[RemotePackage]:
+        return read_repository(base, self.parts, place, progress)
 
 
 PLUGIN = Fedora()

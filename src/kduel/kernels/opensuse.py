@@ -1,19 +1,15 @@
 """openSUSE's kernels: `opensuse:RELEASE[-VERSION]`. Its lists are signed, and its packages, too."""
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 from kduel.core.progress import Progress
-from kduel.kernels.files.layout import UnpackedKernel
-from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel, whole_kernels
+from kduel.kernels.packages.distribution import Distribution, RemotePackage
 from kduel.kernels.packages.fetch import AbsentError
 from kduel.kernels.packages.repomd import read_repository
 from kduel.kernels.packages.rpm import check_rpm, unpack_rpms
-
-IMAGE = "kernel-default"
 
 
 class OpenSuse(Distribution):
@@ -29,9 +25,8 @@ class OpenSuse(Distribution):
         "/usr/share/distribution-gpg-keys/opensuse/RPM-GPG-KEY-openSUSE*",
     )
     keys_package = "openSUSE-build-key or distribution-gpg-keys"
-
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
-        return unpack_rpms(packages, into)
+    unpack = staticmethod(unpack_rpms)
+    parts = ("kernel-default",)
 
     def list_packages(self, release: str, mirror: str, place: Path, progress: Progress) -> list[RemotePackage]:
         """From the release; for Leap also from its updates, which it shares with SLE."""
@@ -43,14 +38,11 @@ class OpenSuse(Distribution):
                 found += self._read(f"{mirror}/update/leap/{release}/{updates}", place, progress)
         return found
 
-    def kernels_of(self, release: str, offered: Sequence[RemotePackage]) -> list[SplitKernel]:
-        return whole_kernels(offered, IMAGE)
-
     def check(self, package: Path, offered: RemotePackage, progress: Progress) -> None:
         check_rpm(package, self.keyrings())
 
     def _read(self, base: str, place: Path, progress: Progress) -> list[RemotePackage]:
-        return read_repository(base, (IMAGE,), place, progress, keyrings=self.keyrings(), architecture="x86_64")
+        return read_repository(base, self.parts, place, progress, keyrings=self.keyrings())
 
 
 PLUGIN = OpenSuse()

@@ -11,7 +11,6 @@ from kduel.core.progress import Progress
 from kduel.kernels.apt.mirror import SHIPPED
 from kduel.kernels.apt.unpack import unpack as unpack_debs
 from kduel.kernels.files.decompress import decompress
-from kduel.kernels.files.layout import UnpackedKernel
 from kduel.kernels.packages.distribution import Distribution, RemotePackage, SplitKernel
 from kduel.kernels.packages.fetch import AbsentError, download
 from kduel.kernels.packages.openpgp import check_signature
@@ -30,9 +29,7 @@ class Ubuntu(Distribution):
     example = "ubuntu:noble or ubuntu:noble-6.8"
     keys: ClassVar[tuple[str, ...]] = ("/usr/share/keyrings/ubuntu-archive-keyring.gpg",)
     keys_package = "ubuntu-keyring"
-
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
-        return unpack_debs(packages, into)
+    unpack = staticmethod(unpack_debs)
 
     def host_mirror(self) -> str:
         """Mirror that apt uses on Ubuntu; elsewhere what Debian's tools name as the usual one."""

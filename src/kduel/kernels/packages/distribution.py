@@ -72,18 +72,30 @@ class Distribution(KernelSource):
     keys: ClassVar[tuple[str, ...]]
     """Files of its public keys, as patterns."""
     keys_package: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]] = ()
+    """Packages of a kernel; without them the one that has the release's name."""
 
+    @staticmethod
     @abstractmethod
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
+    def unpack(packages: Sequence[Path], into: Path) -> UnpackedKernel:
         """Unpack one kernel's packages into a directory. Raises InputError, HostError."""
 
     @abstractmethod
     def list_packages(self, release: str, mirror: str, place: Path, progress: Progress) -> list[RemotePackage]:
         """Its kernels' packages, by lists fetched into `place`, checked as far as the distribution signs them."""
 
-    @abstractmethod
     def kernels_of(self, release: str, offered: Sequence[RemotePackage]) -> list[SplitKernel]:
-        """The kernels among them, in any order."""
+        """The kernels among them, in any order: packages of one version, the first of `parts` and what there is of the others."""
+        image, *others = self.parts or (release,)
+        named = {(one.name, one.version): one for one in offered}
+        return [
+            SplitKernel(
+                version=one.version,
+                packages=(one, *(named[other, one.version] for other in others if (other, one.version) in named)),
+            )
+            for one in named.values()
+            if one.name == image
+        ]
 
     def check(self, package: Path, offered: RemotePackage, progress: Progress) -> None:
         """Check who signed a package, where the lists are not signed. Raises InputError, HostError."""
@@ -288,16 +300,3 @@ def matches(wanted: str, version: str) -> bool:
 def newest_first(found: Sequence[SplitKernel]) -> list[SplitKernel]:
     """By version, as Debian's rules sort it, which for kernels' versions sort as RPM's and pacman's do."""
     return sorted(found, key=lambda one: version_key(one.version), reverse=True)
-
-
-def whole_kernels(offered: Sequence[RemotePackage], image: str, *others: str) -> list[SplitKernel]:
-    """Kernels of packages that have the same version: `image`, and those of `others` that there are."""
-    named = {(one.name, one.version): one for one in offered}
-    return [
-        SplitKernel(
-            version=one.version,
-            packages=(one, *(named[other, one.version] for other in others if (other, one.version) in named)),
-        )
-        for one in named.values()
-        if one.name == image
-    ]

@@ -26,8 +26,9 @@ class PackageFiles(KernelSource):
     magic: ClassVar[bytes]
     """Its first bytes."""
 
+    @staticmethod
     @abstractmethod
-    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
+    def unpack(packages: Sequence[Path], into: Path) -> UnpackedKernel:
         """Unpack one kernel's packages into a directory. Raises InputError, HostError."""
 
     def accepts(self, spec: str) -> bool:

@@ -17,15 +17,9 @@ COMMON = "{http://linux.duke.edu/metadata/common}"
 
 
 def read_repository(
-    base: str,
-    names: Collection[str],
-    place: Path,
-    progress: Progress,
-    *,
-    keyrings: Sequence[Path] = (),
-    architecture: str,
+    base: str, names: Collection[str], place: Path, progress: Progress, *, keyrings: Sequence[Path] = ()
 ) -> list[RemotePackage]:
-    """Packages of these names and architecture; with `keyrings` signed. Raises HostError (unreadable), InputError."""
+    """Packages of these names for x86_64; with `keyrings` signed. Raises HostError (unreadable), InputError."""
     index = download(f"{base}/repodata/repomd.xml", place / "repomd.xml", progress)
     if keyrings:
         signature = download(f"{base}/repodata/repomd.xml.asc", place / "repomd.xml.asc", progress)
@@ -34,7 +28,7 @@ def read_repository(
         address, digest = locate_primary(index)
         primary = download(f"{base}/{address}", place / "primary", progress, sha256=digest)
         with decompress(primary) as stream:
-            return list(_packages(stream, base, names, architecture))
+            return list(_packages(stream, base, names))
     except (ElementTree.ParseError, KeyError, ValueError, OSError) as error:
         raise HostError(
             f"the repository {base} cannot be read: {error}", "Try again later, or name another mirror."
@@ -52,7 +46,7 @@ def locate_primary(index: Path) -> tuple[str, str]:
     raise ValueError("it names no list of packages")
 
 
-def _packages(stream: BoundedStream, base: str, names: Collection[str], architecture: str) -> Iterator[RemotePackage]:
+def _packages(stream: BoundedStream, base: str, names: Collection[str]) -> Iterator[RemotePackage]:
     for _, element in ElementTree.iterparse(stream):
         if element.tag != f"{COMMON}package":
             continue
@@ -61,7 +55,7 @@ def _packages(stream: BoundedStream, base: str, names: Collection[str], architec
         location, size = element.find(f"{COMMON}location"), element.find(f"{COMMON}size")
         if (
             name in names
-            and element.findtext(f"{COMMON}arch") == architecture
+            and element.findtext(f"{COMMON}arch") == "x86_64"
             and not (version is None or checksum is None or location is None or size is None)
             and checksum.get("type") == "sha256"
         ):

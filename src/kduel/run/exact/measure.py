@@ -282,10 +282,6 @@ def equals_run(counted: CountedTrial, run_trial: Path, index: int, label: str) -
     return mine == theirs
 
 
-def as_json(found: Explanation) -> bytes:
-    return document_bytes(found)
-
-
 def cost_json(found: Explanation, rows: list[Cost]) -> bytes:
     """The classes and functions of an operation's costs: counts over `operations`."""
     document = {
