@@ -1,6 +1,5 @@
 """fio 3, --output-format=json: a trial is one call, so that reports are appended to one file."""
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -55,9 +54,7 @@ class Fio(PrintedFormat):
     name = "fio"
     summary = "fio --output-format=json (>>FILE), a trial being one call"
     derived = "rates of jobs with one name added up"
-
-    def recognises(self, head: str) -> bool:
-        return bool(re.match(r'\s*\{\s*"fio version"', head))
+    begins = r'\s*\{\s*"fio version"'
 
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         began: dict[tuple[str, int], int] = {}

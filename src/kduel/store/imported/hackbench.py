@@ -21,9 +21,7 @@ HEAD = re.compile(
 class Hackbench(PrintedFormat):
     name = "hackbench"
     summary = "what hackbench prints (>>FILE), a trial being one call"
-
-    def recognises(self, head: str) -> bool:
-        return bool(HEAD.match(head))
+    begins = HEAD.pattern
 
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         for line, text in pieces(text_lines(path), lambda text: text.startswith(BEGIN)):

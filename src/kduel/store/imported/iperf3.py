@@ -1,6 +1,5 @@
 """iperf3 --json from version 3.1 on: a trial is one call, so that calls are appended to one file."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,9 +64,8 @@ class Iperf3(ForeignFormat):
     name = "iperf3"
     summary = "iperf3 --json (>>FILE), a trial being one call"
     calls = True
-
-    def recognises(self, head: str) -> bool:
-        return bool(re.match(r'\s*\{\s*"start"\s*:\s*\{\s*"connected"', head)) and '"iperf 3' in head
+    begins = r'\s*\{\s*"start"\s*:\s*\{\s*"connected"'
+    holds = ('"iperf 3',)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

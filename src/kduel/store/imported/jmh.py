@@ -1,6 +1,5 @@
 """JMH's JSON. Its independent unit is the fork (a Java process), so each fork gives one number: its iterations' mean."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -42,9 +41,8 @@ class Jmh(ForeignFormat):
     name = "jmh"
     summary = "JMH -rf json, a trial being one fork"
     derived = "mean of a fork's iterations"
-
-    def recognises(self, head: str) -> bool:
-        return bool(re.match(r"\s*\[\s*\{", head)) and '"primaryMetric"' in head and '"mode"' in head
+    begins = r"\s*\[\s*\{"
+    holds = ('"primaryMetric"', '"mode"')
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         results = read_json(path, list[JmhResult], "JMH -rf json")

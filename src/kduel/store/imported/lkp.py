@@ -31,11 +31,7 @@ class Lkp(ForeignFormat):
 
     name = "lkp"
     summary = "matrix.json of a result root of lkp-tests, a trial being one run"
-
-    def recognises(self, head: str) -> bool:
-        return bool(
-            re.match(r'\s*\{\s*"[\w.-]+\.[^"]*"\s*:\s*\[', head) or re.match(rf'\s*\{{\s*"{SOURCE}"\s*:\s*\[', head)
-        )
+    begins = rf'\s*\{{\s*"([\w.-]+\.[^"]*|{SOURCE})"\s*:\s*\['
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         matrix = read_json(path, dict[str, list[float | str]], "lkp-tests (matrix.json)")

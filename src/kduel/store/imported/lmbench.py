@@ -37,9 +37,7 @@ class Lmbench(ForeignFormat):
     name = "lmbench"
     summary = "lmbench's results file (appended), a trial being one of them"
     calls = True
-
-    def recognises(self, head: str) -> bool:
-        return bool(BEGIN.match(head))
+    begins = BEGIN.pattern
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trial, title, unknown = 0, "", set[str]()

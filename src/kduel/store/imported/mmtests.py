@@ -1,6 +1,5 @@
 """MMTests' extract-mmtests.pl --print-json: the samples of each operation, by iteration."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
@@ -47,9 +46,8 @@ class Mmtests(ForeignFormat):
     name = "mmtests"
     summary = "MMTests' extract-mmtests.pl --print-json, a trial being an iteration"
     derived = "mean of an iteration's samples"
-
-    def recognises(self, head: str) -> bool:
-        return bool(re.match(r"\s*\[?\s*\{", head)) and '"_ModuleName"' in head
+    begins = r"\s*\[?\s*\{"
+    holds = ('"_ModuleName"',)
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or read_json(path, Module, PROGRAM).test or file_stem(path)

@@ -21,9 +21,7 @@ class Phoronix(ForeignFormat):
     name = "phoronix"
     summary = "Phoronix Test Suite composite.xml, its systems being the contenders"
     names_contenders = True
-
-    def recognises(self, head: str) -> bool:
-        return "<PhoronixTestSuite" in head
+    holds = ("<PhoronixTestSuite",)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         root = read_xml(path)

@@ -1,6 +1,5 @@
 """pyperf's JSON. Its independent unit is the worker process, so each process gives one number: its values' mean."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,9 +35,8 @@ class Pyperf(ForeignFormat):
     name = "pyperf"
     summary = "pyperf's JSON, a trial being one worker process"
     derived = "mean of a worker's values"
-
-    def recognises(self, head: str) -> bool:
-        return bool(re.match(r'\s*\{\s*"(benchmarks|version|metadata)"', head)) and '"runs"' in head
+    begins = r'\s*\{\s*"(benchmarks|version|metadata)"'
+    holds = ('"runs"',)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         document = read_json(path, PyperfDocument, "pyperf")

@@ -1,5 +1,6 @@
 """`redis-benchmark --csv` (Redis 6.2 and later, Valkey): a trial is one call, appended to one file."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,7 @@ class RedisBenchmark(ForeignFormat):
     name = "redis-benchmark"
     summary = "redis-benchmark --csv or valkey-benchmark --csv (>>FILE), a trial being one call"
     calls = True
-
-    def recognises(self, head: str) -> bool:
-        return head.startswith(HEADING)
+    begins = re.escape(HEADING)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trial = 0

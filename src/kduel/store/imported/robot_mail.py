@@ -230,9 +230,7 @@ class RobotMail(ForeignFormat):
     name = "robot-mail"
     summary = "a mail of the kernel test robot (LKP): the figures of its table, each a mean"
     names_contenders = True
-
-    def recognises(self, head: str) -> bool:
-        return "%stddev" in head and "%change" in head
+    holds = ("%stddev", "%change")
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         report = read_report(path)

@@ -14,9 +14,8 @@ from kduel.store.imported.support.foreign import location_text, text_lines
 class StressNg(PrintedFormat):
     name = "stress-ng"
     summary = "stress-ng --metrics --yaml FILE (reports appended), a trial being one call"
-
-    def recognises(self, head: str) -> bool:
-        return head.startswith("---") and "stress-ng-version" in head
+    begins = "---"
+    holds = ("stress-ng-version",)
 
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         for line, text in pieces(text_lines(path), lambda text: text == "---"):

@@ -71,9 +71,7 @@ class Sysbench(ForeignFormat):
     name = "sysbench"
     summary = "what sysbench prints (>>FILE), a trial being one call"
     calls = True
-
-    def recognises(self, head: str) -> bool:
-        return bool(BEGIN.match(head))
+    begins = BEGIN.pattern
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

@@ -20,9 +20,7 @@ TEST = re.compile(
 class WillItScale(ForeignFormat):
     name = "will-it-scale"
     summary = "will-it-scale's table of one test (NAME=TEST.csv, a file for each trial)"
-
-    def recognises(self, head: str) -> bool:
-        return head.startswith(BEGIN)
+    begins = BEGIN
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         stem = file_stem(path)

@@ -23,9 +23,8 @@ class Wrk(ForeignFormat):
     name = "wrk"
     summary = "what wrk --latency prints (>>FILE), a trial being one call"
     calls = True
-
-    def recognises(self, head: str) -> bool:
-        return bool(BEGIN.match(head)) and " threads and " in head
+    begins = BEGIN.pattern
+    holds = (" threads and ",)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}

@@ -75,9 +75,15 @@ class ForeignFormat(ABC):
     names_contenders: ClassVar[bool] = False
     """Whether a file holds several contenders under names of their own."""
 
-    @abstractmethod
+    begins: ClassVar[str] = ""
+    """A regular expression for how a file in this format begins."""
+    holds: ClassVar[tuple[str, ...]] = ()
+    """Words that are in its first 64 KiB."""
+
     def recognises(self, head: str) -> bool:
-        """True if a file that begins like this (64 KiB at most) is in this format."""
+        """True if a file that begins like this (64 KiB at most) is in this format: by `begins` and `holds`, unless it is told otherwise."""
+        alike = re.match(self.begins, head) is not None and all(word in head for word in self.holds)
+        return alike and bool(self.begins or self.holds)
 
     def check(self, path: Path, contender: str | None) -> None:  # noqa: B027 - most formats need none
         """Raises InputError where a file that is brought in does not say clearly what it holds; a kept import is not asked."""
