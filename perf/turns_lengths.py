@@ -2,9 +2,10 @@
 
     python perf/turns_lengths.py [--kernel KERNEL] [--blocks N] [--out DIR]
 
-For CPU throughput, a switch on one CPU and new processes, by length (0: whole steps): the level relative to that of whole steps in
-the same boots, with a 95 % interval (caches are cold after each change-over, which costs by 1/length), and the standard deviation
-of the logarithm of both contenders' ratio. The run is kept in DIR, and continued where it is incomplete.
+For CPU throughput, a switch on one CPU and new processes, by length (0: whole steps): the level relative to that of the longest
+turns in the same boots, with a 95 % interval (caches are cold after each change-over, which costs by 1/length), and the standard
+deviation of the logarithm of both contenders' ratio. Whole steps give a spread only: their level is that of a few moments of the
+host. The run is kept in DIR, and continued where it is incomplete.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ def main() -> None:
     tables = {}
     for table in collect(given.out):
         tables.setdefault(table.benchmark, table)
-    print("| step | turns | level against whole steps | SD of a block's log-ratio |\n|---|---|---|---|")
+    print(f"| step | turns | level against turns of {LENGTHS[-1]} ms | SD of a block's log-ratio |\n|---|---|---|---|")
     for name in STEPS:
-        whole = np.log(np.array([*tables[f"{name}-0"].values.values()], dtype=float))
+        longest = np.log(np.array([*tables[f"{name}-{LENGTHS[-1]}"].values.values()], dtype=float))
         for length in LENGTHS:
             table = tables[f"{name}-{length}"]
-            logs = np.log(np.array([*table.values.values()], dtype=float)) - whole
+            logs = np.log(np.array([*table.values.values()], dtype=float)) - longest
             blocks = logs.mean(axis=0)
             blocks = blocks[np.isfinite(blocks)]
             half = (
@@ -78,7 +79,7 @@ def main() -> None:
                 if blocks.size > 1
                 else np.nan
             )
-            level = f"{100 * np.expm1(blocks.mean()):+.1f} ± {100 * half:.1f} %" if length else ""
+            level = f"{100 * np.expm1(blocks.mean()):+.1f} ± {100 * half:.1f} %" if 0 < length < LENGTHS[-1] else ""
             print(f"| {name} | {length or 'whole'} | {level} | {100 * spread(table):.1f} % |")
 
 
