@@ -13,7 +13,7 @@ FORMS = {
     "architecture": re.compile(r"[a-z0-9_-]{1,30}"),
     "SHA-256": re.compile(r"[0-9a-f]{64}"),
     "file": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+~^%:-]{0,200}\.(?:deb|rpm|pkg\.tar\.[a-z0-9]{1,5})"),
-    "size": re.compile(r"0*[1-9][0-9]{0,10}"),
+    "size": re.compile(r"0{0,20}[1-9][0-9]{0,10}"),
 }
 """No list need be signed, and a signed one may be wrong."""
 
