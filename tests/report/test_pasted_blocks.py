@@ -121,3 +121,22 @@ def test_no_word_of_a_run_becomes_a_command(name: str, value: str, tmp_path: Pat
             if name != "kcidb" and STUDIES[study]:
                 written = (place / "study.toml").read_text()
                 assert written.count(HARM) == STUDIES[study].count(HARM)
+
+
+@pytest.mark.parametrize("width", [72, 78, 998])
+def test_a_block_that_a_program_of_mail_breaks_runs_nothing(width: int, tmp_path: Path) -> None:
+    """Programs break long lines at blanks, and servers those of more than 998 characters anywhere."""
+    filler = "x" * (width - 2)
+    study = f"# {filler} END\n{HARM}\n# {filler}END\n{HARM}\n# {filler} END_\n{HARM}"
+    (block, _) = of_mail(report_format("mail").render(hostile("debian:6.1", study)))
+    lines = []
+    for line in block.splitlines():
+        while len(line) > width:
+            place = line.rfind(" ", 2, width + 1) if width < 998 else width
+            place = place if place > 0 else width
+            lines.append(line[:place])
+            line = line[place:].lstrip(" ")
+        lines.append(line)
+    assert any(line.startswith("END") for line in lines[:-8])
+    done = subprocess.run(["sh"], input="\n".join(lines).encode(), cwd=tmp_path, capture_output=True, check=False)
+    assert not (tmp_path / "harm").exists(), done.stderr

@@ -4,6 +4,7 @@ import json
 import shlex
 import textwrap
 from collections.abc import Callable
+from hashlib import sha256
 
 from msgspec import Struct
 
@@ -197,9 +198,7 @@ def shell_lines(found: Reproduction, width: int) -> list[str]:
 
 
 def here_document(text: str) -> list[str]:
-    """Lines of a shell that write the text to study.toml. No line of it ends the document, even when stripped."""
-    lines, end = text.split("\n"), "END"
-    stripped = {line.strip() for line in lines}
-    while end in stripped:
-        end += "_"
-    return [f"cat >{FILE} <<'{end}'", *lines, end]
+    """Lines of a shell that write the text to study.toml. What ends the document is nowhere in it, so that no line does which is
+    stripped, or which a program of mail breaks."""
+    end = "END" if "END" not in text else f"END_{sha256(text.encode()).hexdigest()[:32]}"
+    return [f"cat >{FILE} <<'{end}'", *text.split("\n"), end]
