@@ -94,7 +94,9 @@ def build(
     same = finding.verdict in ("equivalent", "equal")
     own_slices = {name: table.slices[name] for name in (table.contenders[0], contender) if table.slices.get(name)}
     called = finding.verdict
-    if finding.scale == "exact" and metric.unit in COUNTS and called in ("faster", "slower", "different"):
+    # Everywhere more is worse then: of what has no better side, or the other one, an import has counts in such units, too.
+    counted = finding.scale == "exact" and metric.unit in COUNTS and metric.better == "lower"
+    if counted and called in ("faster", "slower", "different"):
         called = "more" if (finding.mean or 0) > 0 else "fewer"
     return MetricResult(
         benchmark=table.benchmark, metric=metric.name, unit=metric.unit, better=metric.better,
