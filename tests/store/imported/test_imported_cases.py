@@ -258,3 +258,18 @@ def test_text_in_a_table_is_named_by_its_column(tmp_path: Path) -> None:
     file.write_text("application,fps\ngame,60\n")
     with pytest.raises(InputError, match="line 2: the column 'application' is 'game', not a number"):
         tables(tmp_path, Source(file, "old"), Source(file, "new"))
+
+
+def test_calls_of_one_contender_have_the_same_figures_in_all_its_files(tmp_path: Path) -> None:
+    """A file for each call is as usual as a file of calls."""
+    text = (CASES / "S24-wrk-p99-over-a-second-old.txt").read_text()
+    call = "Running " + text.split("Running ")[1]
+    for name, lines in {
+        "1": call,
+        "2": "".join(line for line in call.splitlines(True) if " 99%" not in line),
+    }.items():
+        (tmp_path / name).write_text(lines)
+    whole, without = Source(tmp_path / "1", "new"), Source(tmp_path / "2", "new")
+    for files in ((whole, without), (without, whole)):
+        with pytest.raises(InputError, match=r"2: http.* of 'new' has no latency-p99, which it has in 1"):
+            tables(tmp_path, Source(tmp_path / "1", "old"), *files)

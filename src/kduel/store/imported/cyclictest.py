@@ -28,6 +28,7 @@ COUNTS = re.compile(r"(\d{6,7})[ \t]+(\d+(?:[ \t]+\d+)*)\s*")
 OVERFLOWS = re.compile(r"# Histogram Overflows: ([\d ]+)")
 ASKED = {"priority": r" -p ?(\d+)", "interval": r" -i ?(\d+)"}
 """On the command line."""
+BROKEN = "# Break value:"
 COLUMNS = "cycles", "min", "avg", "max"
 
 
@@ -67,6 +68,10 @@ class Cyclictest(PrintedFormat):
                 raise InputError(
                     f"{location_text(path, line)}: the display of cyclictest, which it writes again and again",
                     "Measure with -q, which prints the result alone.",
+                )
+            if text.startswith(BROKEN):
+                raise InputError(
+                    f"{location_text(path, line)}: a call ended at its first late wake-up (-b)", "Measure without -b."
                 )
         if any(text == HISTOGRAM for _, text in lines):
             for line, text in pieces(iter(lines), lambda text: text == HISTOGRAM):

@@ -93,6 +93,11 @@ class Iperf3(ForeignFormat):
                     )
                     if note not in skipped:
                         skipped.append(note)
+                if not throughput and received is not None and asked.protocol.upper() != "UDP":
+                    raise InputError(
+                        f"{location_text(path, place)}: nothing arrived, or this is the report of a server that sent",
+                        "Give the client's report, or remove this call from the file.",
+                    )
                 settings = tuple((key, str(getattr(asked, key))) for key in ("blksize", "duration", "target_bitrate"))
                 figures = (
                     ("throughput", "bit/s", "higher", throughput, "throughput"),

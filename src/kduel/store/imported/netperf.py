@@ -19,8 +19,8 @@ MEGABITS = {
     "KBytes": 8 * 2**10 / 1e6, "MBytes": 8 * 2**20 / 1e6, "GBytes": 8 * 2**30 / 1e6,
 }  # fmt: skip
 """In one of the units that netperf's option -f chooses."""
-RECEIVED = re.compile(r"( *\d+) {6,}[0-9.]+ +\d+ +([0-9.]+)\s*")
-"""The line of the receiver, of a UDP stream."""
+RECEIVED = re.compile(r"( *\d+) {6,}[0-9.]+ +\d+ +([0-9.]+)(?: +-?[0-9.]+ +-?[0-9.]+)?\s*")
+"""The line of the receiver, of a UDP stream, with its own load and demand."""
 SENT = re.compile(r"( *\d+ +\d+) +[0-9.]+ +\d+ +\d+ +[0-9.]+(?: .*)?")
 """That of its sender."""
 

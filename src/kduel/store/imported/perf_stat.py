@@ -18,8 +18,10 @@ LINE = re.compile(
     re.ASCII,
 )
 """The fields of the manual's section "CSV format", without those that name an interval or a CPU."""
-OTHERWISE = re.compile(r"\s*\d+\.\d{9}[,;].*|\d+,\d+;[^;]*;[a-z][\w-]*;.*")
-"""A line of -I, or of a language that has a decimal comma."""
+OTHERWISE = re.compile(
+    r"\s*\d+\.\d{9}[,;].*|\d+,\d+;[^;]*;[a-z][\w-]*;.*|(?:CPU|[SN])\d[\w-]*([,;|])(?:\d+\1)?[\d.]+\1[^\1]*\1[a-z][\w-]*\1\d+\1.*"
+)
+"""A line of -I, of a language that has a decimal comma, or of -A and --per-*."""
 COSTS = re.compile(
     r"(cpu|task)-clock|duration_time|(user|system)_time|(cpu-|ref-)?cycles|instructions|.*(misses|faults)"
 )

@@ -21,7 +21,8 @@ KINDS: tuple[tuple[re.Pattern[str], str], ...] = (
 """Lines that tell the test, and what else its name has."""
 
 SETTING = re.compile(
-    r" *(?:(Prime numbers limit|block size|total size|scope): (\S+)|(Block size) (\S+)|()(\d+ files, \S+ each)|()(Using \S+ I/O mode))"
+    r" *(?:(Prime numbers limit|block size|total size|scope): (\S+)|(Block size) (\S+)|()(\d+ files, \S+ each)|()(Using \S+ I/O mode)"
+    r"|(Extra file open flags|Read/Write ratio for combined random IO test): (\S+)|(Periodic FSYNC) (.*)|(Calling fsync\(\)) (after each .*))"
 )
 """With what a test was called: name and value."""
 QUERIES = re.compile(r" {8}(read|write): +(\d+)")

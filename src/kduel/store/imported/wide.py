@@ -12,13 +12,15 @@ from kduel.store.imported.support.headings import (
     DATES,
     IDENTITY,
     MOMENTS,
+    QUANTILES,
+    SIZES,
     TRIAL,
     TRIALS,
     UNIT,
     check_contenders,
     check_trials,
-    is_kernel,
     is_parameter,
+    kernels_among,
     role_of,
     words_of,
 )
@@ -35,6 +37,8 @@ from kduel.store.imported.values_csv import (
 )
 
 NO_VALUE = ("na", "nan", "n/a")
+EPOCH = 1e9
+"""Seconds since 1970 in 2001: above that a time without a unit is a date."""
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -54,7 +58,7 @@ class Wide(ForeignFormat):
         columns = [name for name in names if name not in (*TRIALS, *IDENTITY)]
         if first.startswith(("{", "[", "<", "# ", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
-        alone = "contender" in names or any(is_kernel(name) or UNIT.search(name) for name in columns)
+        alone = "contender" in names or kernels_among(names) or any(map(UNIT.search, columns))
         # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
         if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
             return False
@@ -87,7 +91,8 @@ class Wide(ForeignFormat):
         if (contender is not None) == ("contender" in names) and by_metric:
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         own = [name for name in names if name not in (*numbering, *IDENTITY)]
-        about = [name for name in own if by_metric and (is_kernel(name) or is_parameter(name))]
+        kernels = kernels_among(own)
+        about = [name for name in own if by_metric and (name in kernels or is_parameter(name))]
         if by_metric and (misplaced := [name for name in ("metric", "unit", "better") if name in names]):
             raise InputError(
                 f"{where}: a table with a column for each metric has a column {misplaced[0]!r}",
@@ -97,7 +102,9 @@ class Wide(ForeignFormat):
         named: list[tuple[int, str]] = []
         dates = [name for name in own if by_metric and numbering and "[" not in name and DATES & words_of(name)]
         moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
+        moments += [name for name in own if by_metric and "[" not in name and QUANTILES & words_of(name)]
         series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
+        sizes = [name for name in own if by_metric and words_of(name) <= SIZES]
         counters: dict[tuple[str, ...], Iterator[int]] = {}
         stated: dict[tuple[str, ...], str] = {}
         line, without = 1, 0
@@ -112,13 +119,8 @@ class Wide(ForeignFormat):
             named += [(trial, facts["contender"])] if renamed else []
             for name in about:
                 # A contender has one kernel, and a benchmark one parameter for all of them.
-                if stated.setdefault((name, *(key if is_kernel(name) else key[1:])), facts[name]) != facts[name]:
-                    raise InputError(
-                        f"{location_text(path, line)}: the column {name[:60]!r} has a second value for "
-                        f"{(contender or facts['contender'])[:60]!r}: {facts[name][:60]!r}",
-                        "Name what differs: kernels in the column 'contender', parameters in the column 'benchmark', such as "
-                        "hackbench-4t.",
-                    )
+                if stated.setdefault((name, *(key if name in kernels else key[1:])), facts[name]) != facts[name]:
+                    raise second_value(path, line, name, contender or facts["contender"], facts[name])
             for name in own:
                 if name in about or name in dates or not facts[name]:
                     continue
@@ -135,6 +137,8 @@ class Wide(ForeignFormat):
                     )
                 value = number(path, line, facts[name], f"the column {name[:60]!r}")
                 series.get(name, []).append(value)
+                if name in sizes and stated.setdefault((name, *key), facts[name]) != facts[name]:
+                    raise second_value(path, line, name, contender or facts["contender"], facts[name])
                 if by_metric:
                     arm = contender if contender is not None else facts["contender"]
                     metric, unit, better = heading(path, name)
@@ -155,7 +159,7 @@ class Wide(ForeignFormat):
                 yield ForeignRow(
                     arm, trial, benchmark, metric, unit, SIDES[better], value, line, statistic(metric),
                     kind=kind_of(benchmark, metric, unit), numbered=bool(numbering),
-                    settings=tuple((one, facts[one]) for one in about if not is_kernel(one)),
+                    settings=tuple((one, facts[one]) for one in about if one not in kernels),
                 )  # fmt: skip
         check_end(path, line)
         if numbering and len(named) > 1 and all(len({*column}) == len(named) for column in zip(*named, strict=True)):
@@ -164,7 +168,9 @@ class Wide(ForeignFormat):
                 "Call it 'contender' if it is that, or give a file for each contender, NAME=FILE.",
             )
         for name, values in series.items():
-            if len(values) > 2 and all(one < other for one, other in pairwise(values)):
+            if (DATES & words_of(name) or len(values) > 2 or min(values, default=0) > EPOCH) and all(
+                one < other for one, other in pairwise(values)
+            ):
                 raise series_error(path, name)
         skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in (*about, *dates)]
         if without:
@@ -186,7 +192,7 @@ def read_header(where: str, header: list[str], given: bool) -> list[str]:
     if len(numbering) > 1:
         raise InputError(f"{where}: {' and '.join(map(repr, numbering))} both number trials", "Keep one.")
     if not given and "contender" not in names:
-        kernels = [name for name in names if is_kernel(name)]
+        kernels = kernels_among(names)
         if len(kernels) > 1:
             raise InputError(
                 f"{where}: {kernels[0][:60]!r} and {kernels[1][:60]!r} may both name the contender",
@@ -196,10 +202,20 @@ def read_header(where: str, header: list[str], given: bool) -> list[str]:
     return names
 
 
-def series_error(path: Path, name: str) -> InputError:
-    """The refusal of a table with a moment in each line."""
+def second_value(path: Path, line: int, name: str, arm: str, value: str) -> InputError:
+    """The refusal of a column that one contender and benchmark have one value of."""
     return InputError(
-        f"{location_text(path, 1)}: the column {name[:60]!r} is a moment, so that the lines are samples of one series and no "
+        f"{location_text(path, line)}: the column {name[:60]!r} has a second value for {arm[:60]!r}: {value[:60]!r}",
+        "Name what differs: kernels in the column 'contender', parameters in the column 'benchmark', such as hackbench-4t. "
+        "What was measured has its unit in the heading: size [B: lower].",
+    )
+
+
+def series_error(path: Path, name: str) -> InputError:
+    """The refusal of a table with a moment, or a share of all samples, in each line."""
+    what = "a share" if QUANTILES & words_of(name) else "a moment"
+    return InputError(
+        f"{location_text(path, 1)}: the column {name[:60]!r} is {what}, so that the lines are samples of one series and no "
         "trials",
         "Give one line for each trial, such as the mean of its samples. A duration has its unit in the heading: time [s: lower].",
     )

@@ -11,8 +11,10 @@ from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"Running (\S+) test @ (\S+)")
 ASKED = re.compile(r" *(\d+) threads and (\d+) connections")
-PERCENTILE = re.compile(r"\s+(50|99)(?:\.000)?%\s+([0-9.]+)(us|ms|s|m) *")
+PERCENTILE = re.compile(r"\s+(50|99)(?:\.000)?%\s+(\S*?)(us|ms|s|m|h) *")
 """wrk pads a unit of one letter with a blank; wrk2 has decimals."""
+UNCORRECTED = "Uncorrected Latency"
+"""Heads wrk2's second distribution, of -U."""
 RATE = re.compile(r"Requests/sec:\s+(\S+)\s*")
 ERRORS = re.compile(r"\s*(Socket errors: .*|Non-2xx or 3xx responses: .*)")
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
@@ -28,11 +30,11 @@ class Wrk(ForeignFormat):
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
-        place, complete, settings = "", True, list[tuple[str, str]]()
+        place, complete, settings, corrected = "", True, list[tuple[str, str]](), True
         for line, text in text_lines(path):
             if found := BEGIN.fullmatch(text):
                 check_complete(path, line, complete, "Requests/sec:")
-                place, complete, settings = found[2], False, [("duration", found[1])]
+                place, complete, settings, corrected = found[2], False, [("duration", found[1])], True
                 trials[place] = trials.get(place, 0) + 1
             elif found := ASKED.fullmatch(text):
                 settings += zip(("threads", "connections"), found.groups(), strict=True)
@@ -41,10 +43,12 @@ class Wrk(ForeignFormat):
                     f"{location_text(path, line)}: a call had errors: {found[1][:80]}",
                     "Remove this call from the file, and repeat it with fewer connections.",
                 )
-            elif found := PERCENTILE.fullmatch(text):
+            elif UNCORRECTED in text:
+                corrected = False
+            elif corrected and (found := PERCENTILE.fullmatch(text)):
                 if found[3] not in MILLISECONDS:
                     raise InputError(
-                        f"{location_text(path, line)}: wrk rounds {text.strip()!r} to minutes",
+                        f"{location_text(path, line)}: wrk rounds {text.strip()!r} to minutes or hours",
                         "Remove this call from the file, and repeat it.",
                     )
                 metric, statistic = METRICS[found[1]]
@@ -55,6 +59,11 @@ class Wrk(ForeignFormat):
                 )  # fmt: skip
             elif found := RATE.fullmatch(text):
                 complete = True
+                if not number(path, line, found[1]):
+                    raise InputError(
+                        f"{location_text(path, line)}: no request was answered",
+                        "Remove this call from the file, and repeat it.",
+                    )
                 yield ForeignRow(
                     str(contender), trials.get(place, 0), place, "requests-per-second", "1/s", "higher",
                     number(path, line, found[1]), line, "mean", least=0.0, aspect="throughput",

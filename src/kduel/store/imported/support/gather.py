@@ -49,6 +49,8 @@ class Gathering:
         """By contender and benchmark, the largest trial that no file numbers."""
         self.settings: dict[str, dict[str, dict[str, str]]] = {}
         """By benchmark and contender: with what it was called."""
+        self.figures: dict[tuple[str, str, str], tuple[set[str], str]] = {}
+        """By contender, benchmark and metric: all metrics of the calls that first had it, and their file."""
         self.mixed: InputError | None = None
         """Refusal of trials of one contender that were called with different things; a kept import is not refused."""
         self.count = 0
@@ -77,13 +79,21 @@ class Gathering:
             self.add_row(path, row)
         if self.count == before:
             raise InputError(f"{path.name} holds no values", "Give a file with at least one value of each contender.")
-        for (_, benchmark), trials in figures.items():
+        for (contender, benchmark), trials in figures.items():
             every = set().union(*trials.values())
             for trial, own in trials.items():
                 if lacking := sorted(every - own):
                     raise InputError(
                         f"{path.name}: call {trial} of {benchmark} has no {lacking[0]}, which other calls have",
                         "Remove this call from the file, or repeat all calls with the same options.",
+                    )
+            for metric in sorted(every):
+                known, first = self.figures.setdefault((contender, benchmark, metric), (every, path.name))
+                if differing := sorted(known ^ every):
+                    without, other = (path.name, first) if differing[0] in known else (first, path.name)
+                    self.mixed = self.mixed or InputError(
+                        f"{without}: {benchmark} of {contender!r} has no {differing[0]}, which it has in {other}",
+                        "Leave one of the two files out, or repeat all calls with the same options.",
                     )
 
     def add_row(self, path: Path, row: ForeignRow) -> None:

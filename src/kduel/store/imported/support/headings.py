@@ -1,6 +1,7 @@
 """Headings of tables: what a column is, by its name. Where a heading may mean several things, nothing is guessed."""
 
 import re
+from collections.abc import Sequence
 
 from kduel.core.errors import InputError
 
@@ -32,6 +33,49 @@ METRICS = {
     "memory", "mem", "rss", "temp", "temperature", "power", "gpu", "ram", "util", "utilization", "requests", "errors",
 }  # fmt: skip
 """Words of which a contender's name does not consist."""
+KINDS_OF_METRICS = {
+    "user", "sys", "idle", "iowait", "read", "write", "rx", "tx", "bytes", "watts", "watt", "joules", "energy", "misses", "instructions", "cycles",
+    "hits", "faults", "switches", "migrations", "mhz", "ghz", "freq", "frequency", "ipc", "rpm", "delta", "diff", "difference", "ratio",
+    "change", "speedup", "pvalue", "samples", "sd", "sem", "ci", "err",
+}  # fmt: skip
+"""Further ones, and what is calculated from other columns."""
+QUALIFIERS = {
+    "p",
+    "c",
+    "real",
+    "cache",
+    "branch",
+    "page",
+    "context",
+    "core",
+    "fan",
+    "single",
+    "multi",
+    "per",
+    "total",
+    "n",
+}
+"""Words beside those."""
+QUANTILES = {"percentile", "quantile", "percentage"}
+"""Words in the heading of shares, of which each line of a distribution has another."""
+SIZES = {
+    "size",
+    "message",
+    "msg",
+    "buffer",
+    "buf",
+    "batch",
+    "packet",
+    "payload",
+    "chunk",
+    "record",
+    "request",
+    "file",
+}
+"""Words of the heading of a size that is asked for, as long as it is the same for a contender; else it may be measured."""
+STAGES = {"firmware", "loader", "initrd", "userspace"}
+"""Words in the heading of a boot's stages, of which another one is called `kernel`."""
+VALUE_OF_PARAMETER = re.compile(r"\d+ ?(?:[kKMGT]i?B?|B|t|threads?|clients?|jobs?|groups?)|p\d{1,2}(?:\.?\d+)?")
 TRIAL = r"(?:run|trial|iteration|iter|repetition|rep|repeat|round|sample)[ _.#-]*\d+|#\d+"
 UNIT = re.compile(r"\w ?\[[^\[\]:]*(?:: *\w*)?\]$")
 
@@ -60,6 +104,12 @@ def is_kernel(name: str) -> bool:
     return bool(words & KERNELS) and words <= {*KERNELS, "linux"}
 
 
+def kernels_among(names: Sequence[str]) -> list[str]:
+    """The columns of kernels; none where one with such a name is a stage of a boot."""
+    stages = any(STAGES & words_of(name) for name in names)
+    return [name for name in names if is_kernel(name) and not (stages and words_of(name) == {"kernel"})]
+
+
 def is_parameter(name: str) -> bool:
     """True for a column of a benchmark's parameter, such as `nr_threads`; one with a unit is what was measured."""
     words = words_of(name)
@@ -77,11 +127,9 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
         "file a contender: NAME=FILE."
     )
     for name in names:
-        if UNIT.search(name) or (
-            words_of(name) and words_of(name) <= METRICS | NO_CONTENDER and words_of(name) & METRICS
-        ):
+        if UNIT.search(name) or "%" in name or not any(map(str.isalnum, name)) or names_metric(name, names):
             raise InputError(f"{where}: the column {name[:60]!r} is a metric, and no contender", remedy)
-        if NO_CONTENDER & words_of(name):
+        if NO_CONTENDER & words_of(name) or VALUE_OF_PARAMETER.fullmatch(name):
             raise InputError(
                 f"{where}: the column {name[:60]!r} is a time, a share or a parameter, and no contender", remedy
             )
@@ -93,6 +141,16 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
             "Of contenders: name the column of the trials' numbers 'trial', or that of the benchmarks 'benchmark'. Of metrics: "
             "name the column of the contenders 'contender', or give a file for each contender, NAME=FILE.",
         )
+
+
+def names_metric(name: str, names: Sequence[str]) -> bool:
+    """True for the name of a metric, or of what belongs to another column, as `old_stddev` to `old`."""
+    words = words_of(name)
+    for other in map(words_of, names):
+        words = words - other if other < words else words
+    words = {word for word in words if not word.isdigit()}
+    known = METRICS | KINDS_OF_METRICS | STAGES
+    return bool(words & known) and words <= known | NO_CONTENDER | QUALIFIERS
 
 
 def check_trials(where: str, names: list[str], pattern: str) -> None:

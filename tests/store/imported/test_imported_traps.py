@@ -1,0 +1,189 @@
+"""Files that look like repetitions of contenders and are not, and outputs of which a part was lost without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kduel.core.errors import InputError
+from kduel.core.samples import Samples
+from kduel.judge.imported import results
+from kduel.store.imported import Source, bring_in, read
+from kduel.store.imported.support.store import read_with_settings
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def imported(tmp_path: Path, *texts: str, name: str = "a.txt") -> dict[str, Samples]:
+    """A file by itself, or one of each contender `old` and `new`."""
+    sources = []
+    for number, text in enumerate(texts):
+        file = tmp_path / str(number) / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+        sources.append(Source(file, None if len(texts) == 1 else ("old", "new")[number]))
+    bring_in(sources, tmp_path / "run")
+    return {table.key: table for table in read(tmp_path / "run")}
+
+
+def refused(tmp_path: Path, *texts: str) -> str:
+    with pytest.raises(InputError) as caught:
+        imported(tmp_path, *texts)
+    return f"{caught.value.message} {caught.value.remedy}"
+
+
+def table(header: str, *rows: str) -> str:
+    return "".join(f"{line}\n" for line in (header, *rows))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "user,sys,real", "read,write", "p50,p99", "joules,watts", "cache-misses,cycles", "%usr,%sys", "rx_bytes,tx_bytes", "freq_mhz,ipc",
+        "context-switches,page-faults", "temp_c,fan_rpm", "firmware,loader,kernel,userspace", "old,new,delta", "old,new,ratio",
+        "old,new,diff %", "old,new,p-value", "old,old_stddev,new,new_stddev", "old,±,new", "old,new,samples", "1t,2t,4t", "4k,64k", "64B,1KB",
+    ],
+)  # fmt: skip
+def test_neither_metrics_nor_parameters_nor_differences_are_contenders(columns: str, tmp_path: Path) -> None:
+    for number, key in enumerate(("run", "benchmark")):
+        row = f"1{',2' * (columns.count(',') + 1)}"
+        assert "and no contender" in refused(tmp_path / str(number), table(f"{key},{columns}", row, f"2{row[1:]}"))
+
+
+@pytest.mark.parametrize(
+    "names", ["old,new", "6.1,6.12", "host-a,host-b", "no-cache,cache-v2", "read-ahead,none", "v5.10,v6.1"]
+)
+def test_contenders_of_any_other_name_are_taken(names: str, tmp_path: Path) -> None:
+    (found,) = imported(tmp_path, table(f"trial,{names}", "1,10,11", "2,12,13")).values()
+    assert found.contenders == names.split(",")
+
+
+def test_the_stage_of_a_boot_called_kernel_is_no_kernel(tmp_path: Path) -> None:
+    rows = "1,1.2,3.4,4.6", "2,1.3,3.5,4.8"
+    assert "no contender" in refused(tmp_path / "one", table("boot,kernel,userspace,total", *rows))
+    found = imported(tmp_path / "two", *[table("run,kernel,userspace,total", *rows)] * 2)
+    assert found["a/kernel"].values["old"] == [1.2, 1.3]
+
+
+@pytest.mark.parametrize("column", ["size", "message size", "msg_size", "packetSize"])
+def test_sizes_that_were_asked_for_are_not_pooled(column: str, tmp_path: Path) -> None:
+    """Values at 4 KiB and at 8 KiB are no repetitions; a size with a unit was measured, and may vary."""
+    rows = "6.1,4096,100", "6.1,8192,180", "6.12,4096,101", "6.12,8192,185"
+    assert "a second value for '6.1': '8192'" in refused(tmp_path / "one", table(f"kernel,{column},ops", *rows))
+    assert imported(tmp_path / "two", table(f"kernel,{column} [B: lower],ops", *rows))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        table("Timestamp,load", "1700000000,1", "1700000001,2"),
+        table("Time,load", "1700000000000,1", "1700000060000,2"),
+        table("Value(ms),Percentile,total", "0.1,0,1", "0.2,0.5,50", "0.3,0.9,90"),
+        table("Percentage served,latency", "0,1", "50,2", "100,2"),
+    ],
+)
+def test_samples_of_one_run_are_no_trials(text: str, tmp_path: Path) -> None:
+    assert "samples of one series" in refused(tmp_path, text, text)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Application,ProcessID,msBetweenPresents", "MsBetweenPresents,MsInPresentAPI", "response-time,DNS+dialup,DNS", "r,b,swpd,free",
+        '"usr","sys","idl","wai"',
+    ],
+)  # fmt: skip
+def test_a_monitors_log_is_named(header: str, tmp_path: Path) -> None:
+    text = table(header, *[",".join("1" * (header.count(",") + 1))] * 3)
+    assert "samples of one run" in refused(tmp_path, text, text)
+
+
+WRK = (FIXTURES / "wrk-4.1.0-a.txt").read_text()
+WRK = "Running " + WRK.split("Running ")[1]
+
+
+def with_p99(value: str) -> str:
+    return "".join(f"     99% {value}\n" if line.startswith("     99%") else line for line in WRK.splitlines(True))
+
+
+@pytest.mark.parametrize(("value", "why"), [("   1.00h ", "minutes or hours"), ("   -nanus", "'-nan', not a number")])
+def test_a_percentile_of_wrk_is_not_lost(value: str, why: str, tmp_path: Path) -> None:
+    assert why in refused(tmp_path, with_p99(value), with_p99(value))
+
+
+def test_a_call_of_wrk_without_an_answer_is_refused(tmp_path: Path) -> None:
+    lines = ("Requests/sec:      0.00\n" if line.startswith("Requests") else line for line in WRK.splitlines(True))
+    assert "no request was answered" in refused(tmp_path, WRK, "".join(lines))
+
+
+def test_the_corrected_latencies_of_wrk2_count(tmp_path: Path) -> None:
+    again = "  Latency Distribution (HdrHistogram - Uncorrected Latency (measured))\n 50.000%    9.00s \n 99.000%    9.00s \n"
+    lines = (again + line if line.startswith("Requests") else line for line in WRK.splitlines(True))
+    found, plain = imported(tmp_path / "one", *["".join(lines)] * 2), imported(tmp_path / "two", WRK, WRK)
+    assert {key: one.values for key, one in found.items()} == {key: one.values for key, one in plain.items()}
+
+
+IPERF3 = (FIXTURES / "iperf3-3.12-a.json").read_text()
+
+
+def test_a_report_of_a_server_that_sent_is_no_throughput_of_nothing(tmp_path: Path) -> None:
+    import json
+
+    report = json.loads(IPERF3.partition("\n}\n")[0] + "\n}")
+    report["end"]["sum_received"]["bits_per_second"] = 0
+    # As iperf3 writes it: over several lines, and packed, a line each.
+    assert "a server that sent" in refused(tmp_path / "one", *[json.dumps(report, indent=1) + "\n"] * 2)
+    report["end"]["sum_received"]["bits_per_second"] = 5e9
+    found = imported(tmp_path / "two", *[2 * (json.dumps(report) + "\n")] * 2)
+    assert all(len(one.values["old"]) == 2 for one in found.values())
+
+
+def test_a_udp_stream_of_netperf_with_the_load_of_cpus(tmp_path: Path) -> None:
+    text = """MIGRATED UDP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to localhost () port 0 AF_INET : demo
+Socket  Message  Elapsed      Messages                   CPU      Service
+Size    Size     Time         Okay Errors   Throughput   Util     Demand
+bytes   bytes    secs            #      #   10^6bits/sec % SS     us/KB
+
+212992   65507   10.00      405411      0      21245.5     24.50    0.190
+212992           10.00      405311             21240.2     -1.00    -1.000
+
+"""
+    (found,) = imported(tmp_path, text, text).values()
+    assert found.values["old"] == [21240.2]
+
+
+def test_what_sysbench_was_told_about_files_is_a_setting(tmp_path: Path) -> None:
+    text = (FIXTURES / "sysbench-1.0.20-a.txt").read_text()
+    text = "sysbench 1" + next(part for part in text.split("sysbench 1")[1:] if "Extra file open flags" in part)
+    direct = text.replace("Extra file open flags: (none)", "Extra file open flags: directio")
+    assert direct != text
+    imported(tmp_path, text, direct)
+    _, gathering = read_with_settings(tmp_path / "run")
+    assert [list(one.values()) for one in gathering.differing_settings().values()] == [["(none)"], ["directio"]]
+
+
+def test_a_call_of_cyclictest_that_ended_at_a_late_wakeup_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "cyclictest-2.4-quiet.txt").read_text() + "# Break thread: 1234\n# Break value: 501\n"
+    assert "ended at its first late wake-up" in refused(tmp_path, text, text)
+
+
+@pytest.mark.parametrize(
+    "line", ["CPU0,12,,context-switches,1000,100.00,,", "S0-D0-C0,2,12,,context-switches,1000,100.00,,"]
+)
+def test_perf_stat_by_cpu_is_named(line: str, tmp_path: Path) -> None:
+    assert "Measure without -I, -A and --per-*" in refused(tmp_path, f"{line}\n" * 2, f"{line}\n" * 2)
+
+
+@pytest.mark.parametrize(
+    ("better", "kind", "verdict"),
+    [("higher", "exact", "faster"), ("higher", "count", "different"), ("lower", "count", "more"), ("lower", "exact", "more"),
+     ("none", "exact", "different"), ("none", "count", "different")],
+)  # fmt: skip
+def test_more_of_a_count_is_called_so_only_where_fewer_is_better(
+    better: str, kind: str, verdict: str, tmp_path: Path
+) -> None:
+    """What counts regressions (`query worse`, KCIDB) takes `more` for one."""
+    rows = [f"{name},1,parse,lines,lines,{better},{kind},{n}" for name, n in (("old", 10), ("new", 12))]
+    imported(tmp_path, table("contender,trial,benchmark,metric,unit,better,kind,value", *rows))
+    assert [metric.verdict for metric in results(tmp_path / "run").metrics] == [verdict]
