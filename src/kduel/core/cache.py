@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from kduel.core.errors import InputError, os_errors
-from kduel.core.manifest import Manifest
+from kduel.core.manifest import Manifest, digest
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory, try_to_make
 
@@ -89,6 +89,13 @@ class Cache:
                     return False
                 self._checked.add((kind, key))
             return True
+
+    def holds(self, kind: str, key: str, name: str) -> bool:
+        """True if one file of an entry is as its manifest has it: who lists entries reads it before they are checked whole."""
+        with as_cache_error(self.root):
+            manifest, file = Manifest.read(self._manifest(kind, key)), self.path(kind, key) / name
+            known = manifest.files.get(name) if manifest else None
+            return known is not None and file.is_file() and digest(file) == known.digest
 
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
         """The entry's directory; `build(DIR)` fills a missing one or a damaged one, whole. Raises HostError."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import KEY, Cache, as_cache_error
 from kduel.core.errors import HostError
 from kduel.core.manifest import sha256_of
 from kduel.core.untrusted import NOT_JSON
@@ -17,6 +17,7 @@ from kduel.kernels.files.image import identify
 from kduel.kernels.files.layout import UnpackedKernel
 
 KIND = "kernels"
+FILE = "kernel.json"
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ def write(entry: Path, kernel: Kernel) -> None:
         sha256=kernel.sha256, config=relative(kernel.config), modules=relative(kernel.modules),
         provenance=kernel.provenance, vmlinux=relative(kernel.vmlinux),
     )  # fmt: skip
-    (entry / "kernel.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
+    (entry / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
 
 
 def describe(files: UnpackedKernel, spec: str, provenance: dict[str, Any]) -> Kernel:
@@ -71,11 +72,13 @@ def read(entry: Path, spec: str) -> Kernel:
 
 
 def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:
-    """Entries of the cache under keys that begin with `prefix`."""
+    """Entries of the cache under keys that begin with `prefix`; of a damaged one the cache's `progress` hears."""
     with as_cache_error(cache.root):
-        paths = sorted((cache.root / KIND).glob(f"{prefix}*/kernel.json"))
+        paths = sorted((cache.root / KIND).glob(f"{prefix}*/{FILE}"))
     for path in paths:
-        yield path.parent, _record(path.parent)
+        entry = path.parent
+        if KEY.fullmatch(entry.name) and (cache.holds(KIND, entry.name, FILE) or cache.has(KIND, entry.name)):
+            yield entry, _record(entry)
 
 
 def copy_image(image: Path, entry: Path) -> tuple[Path, str]:
@@ -88,7 +91,7 @@ def copy_image(image: Path, entry: Path) -> tuple[Path, str]:
 def _record(entry: Path) -> Record:
     with as_cache_error(entry):
         try:
-            text = (entry / "kernel.json").read_bytes()
+            text = (entry / FILE).read_bytes()
         except FileNotFoundError:
             text = b""
     try:
