@@ -11,6 +11,8 @@ import pytest
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.run.decision import Decision
+from kduel.run.records import Records
+from kduel.study.plan import PlannedTrial
 
 COUNT = Metric("latency-p99", "us", "lower")
 
@@ -51,3 +53,40 @@ def test_a_run_that_repeats_itself_is_over_unless_its_blocks_are_fixed(fixed: in
     view.lock.blocks, view.lock.steps = SimpleNamespace(fixed=fixed), [SimpleNamespace(primary=["latency-p99"])]
     view.complete_blocks, view.repeats = lambda: [1, 2], partial(Decision.repeats, view)
     assert Decision.is_finished(view) is expected
+
+
+def planned(block: int) -> list[PlannedTrial]:
+    """A boot of a block, with all steps in an order of its own."""
+    return [PlannedTrial(id=f"t{block}", block=block, position=block - 1, contender="a", boot=block, steps=[2, 0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("block", "there", "open_", "expected"),
+    [
+        (1, {}, [0], [2, 0, 1]),
+        (2, {1: [2, 0, 1]}, [0, 2], [2, 0]),
+        (3, {1: [2, 0, 1], 2: [2, 0]}, [2], [2]),
+        # Another contender's trial of the block is there: both run the same.
+        (3, {1: [2, 0, 1], 2: [2, 0], 3: [0]}, [2], [0]),
+        (2, {1: [2, 0, 1]}, [], [2, 0, 1]),
+    ],
+)
+def test_a_block_counts_what_those_before_left_open(
+    block: int, there: dict[int, list[int]], open_: list[int], expected: list[int]
+) -> None:
+    """From the second on; the first counts everything."""
+    records = {str(number): SimpleNamespace(block=number, steps=steps) for number, steps in there.items()}
+    asked: list[list[int]] = []
+    view: Any = SimpleNamespace(
+        counts_by_need=True, records=SimpleNamespace(by_id=records), complete_blocks=lambda: [1, 2, 3, 4],
+        open_steps=lambda blocks: asked.append(blocks) or open_,
+    )  # fmt: skip
+    assert [one.steps for one in Decision.select_open_steps(view, planned(block))] == [expected]
+    assert asked in ([], [list(range(1, block))])
+
+
+def test_the_last_block_of_a_plan_counts() -> None:
+    view: Any = SimpleNamespace(plan=[*planned(1), *planned(2)], has_block=bool)
+    assert Records.leading_blocks(view) == [1, 2]
+    view.has_block = {2}.__contains__
+    assert Records.leading_blocks(view) == []

@@ -85,6 +85,15 @@ def test_the_cut_whose_sides_do_not_differ_is_the_one_that_goes() -> None:
     assert prune_cuts(values, np.zeros(values.size), [12, 24, 36], 0.01) == [12, 36]
 
 
+def test_the_errors_beside_a_cut_are_those_that_count_for_it() -> None:
+    """The last cut is explained by the errors behind it, the first one is not."""
+    rng = np.random.default_rng(7)
+    values = np.concatenate([rng.normal(level, 0.1, 12) for level in (0, 10, 12)])
+    variances = np.concatenate([np.zeros(24), np.full(12, 8.0)])
+    assert prune_cuts(values, variances, [12, 24], 0.01) == [12]
+    assert prune_cuts(values, np.zeros(36), [12, 24], 0.01) == [12, 24]
+
+
 def test_of_two_cuts_that_hide_each_other_the_stronger_stays() -> None:
     """A cut beside the step and one behind it: neither differs by itself while the other is there."""
     rng = np.random.default_rng(9)

@@ -357,3 +357,9 @@ def test_the_level_of_a_run_that_may_have_stopped_is_that_of_its_look() -> None:
     assert present_level(rule, rule.max_blocks, 0.05) < 0.05
     assert present_level(rule, 10, 0.05) < present_level(rule, rule.max_blocks, 0.05)
     assert present_level(Rule.fixed_blocks(20), 20, 0.05) == 0.05
+
+
+def test_a_measurement_of_the_limit_itself_does_not_exceed_it() -> None:
+    boots = [Distribution.from_counts({150: 999, 151: 1}, "us")] * 12
+    found = bound_result(boots, Bound(metric="latency", limit="150 us", share=1e-2), 0.05)
+    assert (found.exceeding, found.hidden, found.verdict) == (12, 0, "holds")
