@@ -86,3 +86,7 @@ def test_the_name_of_a_whole_directory_lasts(tmp_path: Path, monkeypatch: pytest
     with whole_directory(tmp_path / "run") as fresh:
         (fresh / "file").write_text("x")
     assert synced[-1] == (tmp_path, True)
+    # And what is in it before it, or the name is there without its files.
+    assert {path.name for path, _ in synced[:-1]} == {"file", fresh.name} and not any(
+        there for _, there in synced[:-1]
+    )
