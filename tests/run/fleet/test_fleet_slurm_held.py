@@ -210,3 +210,10 @@ def test_words_of_a_slurmctld_that_does_not_answer():
         with pytest.raises(HostError) as found:
             cluster.slurm("sh", "-c", program)
         assert isinstance(found.value, cluster.Silent) == silent and words in found.value.message
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_task_that_runs_counts_more_than_one_that_could_not_be_started(order: int) -> None:
+    """Whichever squeue prints first: its node is at work."""
+    lines = ["kduel-r-n1|RUNNING|17|None", "kduel-r-n1|PENDING|17|launch failed requeued held"][::order]
+    assert slurm.jobs_in(lines) == {"kduel-r-n1": slurm.Job(running=True, message="", number="17")}
