@@ -354,3 +354,24 @@ def test_the_picture_shows_everyone_in_each_panel(three: Results, tmp_path: Path
         boxes = browser.evaluate(f"{power}.map(p => [p.getBoundingClientRect().x, p.getBoundingClientRect().y])")
     (stock_x, stock_y), (tuned_x, tuned_y), _ = boxes
     assert tuned_x > stock_x and tuned_y > stock_y, "lower latency is to the right, more power below"
+
+
+def test_a_difference_too_small_to_matter_beats_nobody() -> None:
+    """It is real, and it is the same for a choice: no star for it, and nobody beaten by it."""
+    results = made({"stock": {}, "tuned": {"sysbench-cpu-1t": 0.4, "power": 0.4}}, noise=0.05, blocks=8)
+    small = {m.benchmark for m in results.metrics if m.below_delta}
+    assert {"sysbench-cpu-1t", "power"} <= small
+    for key in (("sysbench-cpu-1t", "events-per-second"), ("power", "load-power")):
+        (found,) = duels(results, [key])
+        assert (found.relation("stock", "tuned"), found.relation("tuned", "stock")) == ("same", "same")
+    view = front(results)
+    assert view is not None and not view.beaten
+
+
+def test_what_the_harness_sets_for_one_contender_is_compared_for_none() -> None:
+    results = made(THREE)
+    key = ("power", "load-power")
+    assert len(duels(results, [key])) == 1
+    one = next(m for m in results.metrics if (m.benchmark, m.metric) == key)
+    one.warnings.append(FindingResult(code="fixed-by-harness", message="it is"))
+    assert one.by_harness and duels(results, [key]) == []

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kduel.core.errors import HostError
 from kduel.fleets import Member, slurm
 from kduel.fleets.workers.process import LOG
+from kduel.machines import Outcome
 from kduel.machines.remote.connection import TrialRefused
+from kduel.machines.remote.ssh_trial import Observation
 from kduel.machines.slurm import cluster, trial
 
 ARRAY = "kduel-r-n1|PENDING|17|launch failed requeued held\nkduel-r-n1|PENDING|17|JobArrayTaskLimit\n"
@@ -217,3 +222,35 @@ def test_a_task_that_runs_counts_more_than_one_that_could_not_be_started(order: 
     """Whichever squeue prints first: its node is at work."""
     lines = ["kduel-r-n1|RUNNING|17|None", "kduel-r-n1|PENDING|17|launch failed requeued held"][::order]
     assert slurm.jobs_in(lines) == {"kduel-r-n1": slurm.Job(running=True, message="", number="17")}
+
+
+def test_a_boot_that_was_there_before_is_no_boot_of_a_trial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Slurm gave the job the node without a reboot; and the time in the queue does not count as that of a boot."""
+
+    class Way(trial.NodeJourney):
+        def __init__(self, connection: trial.NodeConnection) -> None:
+            self.settings, self.connection = trial.NodeSettings(node="n1"), connection
+            contender = SimpleNamespace(name="c")
+            arm = SimpleNamespace(contender=contender, kernel=SimpleNamespace(release="6.1"))
+            self.trial = SimpleNamespace(arm=arm, into=tmp_path / "t")
+            self.log, self.facts, self.timings = [], {}, {}
+            self.start = time.monotonic() - 1000
+
+        def submit_job(self, name: str, feature: str) -> str:
+            return "17"
+
+        def measure(self, now: Observation) -> Outcome:
+            return Outcome()
+
+    def await_job(job: str, settings: trial.NodeSettings, allocated: Callable[[], None]) -> None:
+        allocated()
+
+    monkeypatch.setattr(trial, "await_job", await_job)
+    monkeypatch.setattr(trial, "slurm", lambda *_, **__: "")
+    boots = ["first", "second", "second"]
+    monkeypatch.setattr(trial, "look", lambda _: Observation(boots.pop(0), "6.1", "x86_64", 1.0, 1.0, "", 1.0))
+    connection = trial.NodeConnection("n1")
+    ways = [Way(connection) for _ in range(3)]
+    assert [way.go().void for way in ways] == ["", "", "boot-refused"]
+    for way in ways:
+        assert way.facts["queued_seconds"] >= 1000 and way.timings["kernel"] < 100 and way.timings["launched"] < 100
