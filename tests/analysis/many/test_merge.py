@@ -85,6 +85,9 @@ def test_runs_of_one_machine_are_one_longer_run(tmp_path: Path) -> None:
     assert metric.machines is None and metric.n == 20
     (table,) = read_merged(tmp_path / "c").samples
     assert table.parts == ["a"] * 10 + ["b"] * 10
+    places = sorted(place for order in table.order.values() for place in order if place is not None)
+    assert places == list(range(40)), "no two trials have one place"
+    assert [one.position for one in judge_run(tmp_path / "c").trials] == places
 
 
 def test_a_part_that_is_not_finished_is_named(tmp_path: Path) -> None:
