@@ -183,3 +183,22 @@ def test_a_peer_that_did_not_answer_is_named_with_what_was_said(
     assert outcome.void == "peer-hung"
     assert "did not answer any more in or after the step 02-netperf: no route to host." in outcome.message
     assert "[machine.peer] shell" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("root", "status", "refused"), [(True, 0, False), (True, 1, True), (True, 3, False), (False, 1, False)]
+)
+def test_what_sudo_says_is_a_refusal_only_where_it_refused(
+    program: Callable[[str, str], None], root: bool, status: int, refused: bool
+) -> None:
+    """It warns of a host name that it cannot resolve, too, and the command then runs."""
+    program("sudo", f'echo "sudo: unable to resolve host x" >&2; exit {status}')
+    here = Here()
+    here.sudo = True
+    line = f'echo "sudo: quoted" >&2; exit {status}'
+    if refused:
+        with pytest.raises(TrialRefused) as caught:
+            here.run(line, root=root)
+        assert caught.value.void == "no-sudo"
+    else:
+        assert here.run(line, root=root).status == status
