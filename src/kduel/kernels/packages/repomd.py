@@ -80,8 +80,8 @@ def _packages(stream: BoundedStream, base: str, names: Collection[str]) -> Itera
 
 
 class RecordReader:
-    """What a parser of XML hands its parts to. It keeps the children of each element `tag`, and makes no tree of the rest: that
-    would take thirty times the memory of a list that nobody need have signed."""
+    """Target of a parser of XML, which keeps the children of each element `tag`, and makes no tree of the rest: that would take thirty
+    times the memory of a list that nobody need have signed."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
