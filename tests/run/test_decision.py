@@ -12,6 +12,7 @@ from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.run.decision import Decision
 from kduel.run.records import Records
+from kduel.store.documents import TrialRecord
 from kduel.study.plan import PlannedTrial
 
 COUNT = Metric("latency-p99", "us", "lower")
@@ -90,3 +91,28 @@ def test_the_last_block_of_a_plan_counts() -> None:
     assert Records.leading_blocks(view) == [1, 2]
     view.has_block = {2}.__contains__
     assert Records.leading_blocks(view) == []
+
+
+@pytest.mark.parametrize(
+    ("out", "expected"), [(["b"], {"b"}), (["b", "c"], set()), (["a", "b"], {"b"}), (["a"], set())]
+)
+def test_never_are_all_contenders_but_the_baseline_left_out(out: list[str], expected: set[str]) -> None:
+    """Then nothing would be left to compare: the run ends instead."""
+    contenders = [SimpleNamespace(name=name) for name in "abc"]
+    view: Any = SimpleNamespace(lock=SimpleNamespace(contenders=contenders), unmeasurable=out)
+    assert Records.excluded_contenders(view) == expected
+
+
+def test_a_block_in_turns_of_which_a_trial_is_missing_is_made_again_as_a_whole() -> None:
+    there = {
+        f"{block}-{name}": TrialRecord(id=f"{block}-{name}", block=block, position=0, contender=name, status="ok")
+        for block, name in ((1, "a"), (1, "b"), (2, "a"))
+    }
+    aside: list[tuple[str, str]] = []
+    view: Any = SimpleNamespace(
+        by_id=dict(there), lock=SimpleNamespace(blocks=SimpleNamespace(in_turns=True)),
+        in_block={1: 2, 2: 1}, has_block=lambda block: block == 1,
+        run=SimpleNamespace(directory=str, put_aside=lambda place, record: aside.append((place, record.void.code))),
+    )  # fmt: skip
+    Records.put_aside_parts(view)
+    assert aside == [("2-a", "block-interrupted")] and [*view.by_id] == ["1-a", "1-b"] and view.in_block == {1: 2}

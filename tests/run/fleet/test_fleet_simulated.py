@@ -16,7 +16,7 @@ from kduel.core.experiment import Contender
 from kduel.fleets import FleetSettings
 from kduel.judge.evaluate import judge_run
 from kduel.run.fleet.controller import Controller
-from kduel.run.fleet.quarantine import FEWEST_PEERS, Conduct, equal_pairs, find_misbehaving
+from kduel.run.fleet.quarantine import FEWEST_PEERS, LEVEL, Conduct, difference_reason, equal_pairs, find_misbehaving
 from kduel.store.fleet_state import read_state
 from kduel.store.rundir import RunDir
 from kduel.study.plan import make_plan
@@ -298,3 +298,15 @@ def test_blocks_of_a_round_that_is_not_complete_quarantine_no_machine(slow: tupl
     )
     Controller.quarantine(controller)
     assert taken == out
+
+
+@pytest.mark.parametrize(("machines", "pairs", "out"), [(1, 1, True), (4, 1, False), (1, 2, False)])
+def test_the_level_of_a_difference_is_shared_by_machines_and_pairs(machines: int, pairs: int, out: bool):
+    """One that chance explains half as often as the level allows for one machine and pair."""
+    from scipy.special import stdtrit
+
+    distance = -float(stdtrit(7, LEVEL / 2 / 2)) * 0.01 / 8**0.5
+    values = [distance + 0.01 * (7 / 8) ** 0.5 * sign for sign in (1, -1) * 4]
+    own = Conduct(trials=16, apart={f"pair {number}": values for number in range(pairs)})
+    spread = {"pair 0": 0.01**2}
+    assert bool(difference_reason(own, spread, [spread] * FEWEST_PEERS, machines)) is out

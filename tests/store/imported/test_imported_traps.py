@@ -187,3 +187,11 @@ def test_more_of_a_count_is_called_so_only_where_fewer_is_better(
     rows = [f"{name},1,parse,lines,lines,{better},{kind},{n}" for name, n in (("old", 10), ("new", 12))]
     imported(tmp_path, table("contender,trial,benchmark,metric,unit,better,kind,value", *rows))
     assert [metric.verdict for metric in results(tmp_path / "run").metrics] == [verdict]
+
+
+@pytest.mark.parametrize("scale", [0.25, 4.0, 250.0])
+def test_frame_times_of_an_unknown_unit_are_refused(scale: float, tmp_path: Path) -> None:
+    """They are milliseconds or microseconds by the rate beside them."""
+    lines = [f"{1000 / time:.4f},{scale * time:.4f},9\n" for time in [16.0, 17.0, 18.0] * 100]
+    text = "os,cpu,gpu,ram,kernel,driver\na,b,c,1,6.1,d\nfps,frametime,cpu_load\n" + "".join(lines)
+    assert "contradict each other" in refused(tmp_path, text, text)
