@@ -414,3 +414,12 @@ def test_study_000_decides_the_context_switches_only() -> None:
     latency = found["cyclictest/max_latency"]
     assert latency.beside["ratio_of_means_pct"] == pytest.approx(7.0, abs=0.06)
     assert (latency.median or 0) / (latency.baseline_median or 1) - 1 == pytest.approx(-0.13, abs=0.001)
+
+
+@pytest.mark.parametrize("rule", [Rule.fixed_blocks(20), Rule(first_look=8, look_every=6)])
+def test_nothing_is_decided_between_the_looks_that_were_planned(rule: Rule) -> None:
+    """The present interval is shown, however large the effect: alpha is not spent on looks that were not planned."""
+    result = only(noisy(1, 0.5, 0.001, 12 if rule.first_look == 20 else 7), rule)
+    assert (result.verdict, result.decided_at) == ("undecided", None)
+    assert result.ci_low_pct is not None and result.ci_low_pct > 40
+    assert only(noisy(1, 0.5, 0.001, 20), rule).verdict == "faster"
