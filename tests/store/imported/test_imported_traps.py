@@ -195,3 +195,21 @@ def test_frame_times_of_an_unknown_unit_are_refused(scale: float, tmp_path: Path
     lines = [f"{1000 / time:.4f},{scale * time:.4f},9\n" for time in [16.0, 17.0, 18.0] * 100]
     text = "os,cpu,gpu,ram,kernel,driver\na,b,c,1,6.1,d\nfps,frametime,cpu_load\n" + "".join(lines)
     assert "contradict each other" in refused(tmp_path, text, text)
+
+
+@pytest.mark.parametrize(
+    ("unit", "megabits"),
+    [("10^3bits", 0.1), ("10^6bits", 100.0), ("10^9bits", 1e5), ("KBytes", 0.8192), ("MBytes", 838.8608), ("GBytes", 858993.4592)],
+)  # fmt: skip
+def test_each_unit_of_netperf_is_read_as_it_means_it(unit: str, megabits: float, tmp_path: Path) -> None:
+    """Its bytes are counted in powers of two, its bits in powers of ten (netlib.c, calc_thruput)."""
+    text = f"""MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to localhost () port 0 AF_INET : demo
+Recv   Send    Send
+Socket Socket  Message  Elapsed
+Size   Size    Size     Time     Throughput
+bytes  bytes   bytes    secs.    {unit}/sec
+
+131072  16384  16384    10.00    100.00
+"""
+    (found,) = imported(tmp_path, text, text).values()
+    assert found.metric.unit == "Mbit/s" and found.values["old"] == [pytest.approx(megabits)]
