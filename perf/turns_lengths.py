@@ -66,7 +66,9 @@ def main() -> None:
     tables = {}
     for table in collect(given.out):
         tables.setdefault(table.benchmark, table)
-    print(f"| step | turns | level against turns of {LENGTHS[-1]} ms | SD of a block's log-ratio |\n|---|---|---|---|")
+    print(
+        f"| step | turns | level against turns of {LENGTHS[-1]} ms | SD of a block's log-ratio |\n|---|---|---|---|"
+    )
     for name in STEPS:
         longest = np.log(np.array([*tables[f"{name}-{LENGTHS[-1]}"].values.values()], dtype=float))
         for length in LENGTHS:
