@@ -506,3 +506,29 @@ def test_a_program_that_this_very_machine_lacks_is_told_with_its_package(
     (there / "cyclictest").symlink_to("/bin/true")
     assert "lacks" not in refused("--benchmark", "cyclictest")
     assert "lacks sysbench, which cyclictest-sysbench-cpu" in refused("--benchmark", "cyclictest:load=sysbench-cpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--benchmark redis", "the guest root (bookworm, 17 packages) is not in the cache"),
+        ("--benchmark kload --machine qemu:suite=trixie", "the guest root (trixie, 15 packages) is not in the cache"),
+        ("--machine icount --benchmark request:application=git-status", "is not in the cache"),
+        ("--machine icount --suite exact-quick", ""),
+    ],
+)
+def test_without_the_network_a_root_that_is_not_kept_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, said: str
+) -> None:
+    """The run would refuse it, too, and nothing need be downloaded to see that."""
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(bzimage(f"6.1.0-{name}"))
+    given = ["./a", "./b", *words.split(), "--blocks", "1", "--offline", "--dry-run"]
+    done = CliRunner().invoke(command, given)
+    if said:
+        assert isinstance(done.exception, KduelError) and said in done.exception.message, done.output
+        assert "--offline" in done.exception.remedy and not (tmp_path / "cache").exists()
+    else:
+        assert done.exit_code == 0, done.output

@@ -77,7 +77,7 @@ def check_parts(request: RunRequest, lock: Lock | None) -> tuple[str, list[str]]
     """Kernels, settings and machines, as far as they are written: the kind of the fleet, if there is one, and the kernels of which
     only an archive knows whether it has them. `lock` is that of a run that goes on. Raises InputError and HostError."""
     from kduel.machines import machine_kind
-    from kduel.run.check import check_at_once, unchecked_kernels
+    from kduel.run.check import check_at_once, needs_of, unchecked_kernels
     from kduel.run.fleet.session import read_fleet_study
     from kduel.run.prepare import read_study
 
@@ -92,7 +92,10 @@ def check_parts(request: RunRequest, lock: Lock | None) -> tuple[str, list[str]]
     cache = Cache(make=False)
     read = read_study(study, request.origin)
     check_at_once(study, read.kind, read.settings, read.prepared, cache.root, lock)
-    return "", unchecked_kernels(study, lock, cache=cache, offline=request.offline)
+    unknown = unchecked_kernels(study, lock, cache=cache, offline=request.offline)
+    if request.offline and lock is None:
+        read.kind.check_kept(read.settings, needs_of(read.prepared), cache)
+    return "", unknown
 
 
 def describe_exact_part(request: RunRequest) -> str:

@@ -60,13 +60,9 @@ def root_image(
     offline: bool = False,
 ) -> Root:
     """The root with PACKAGES and `extra`, cached or made. Raises HostError where it cannot be made."""
-    packages = sorted({*PACKAGES, *extra})
-    recipe = msgspec.json.encode([RECIPE, suite, architecture, packages])
-    key = f"{suite}-{architecture}-{hashlib.sha256(recipe).hexdigest()[:16]}"
-    if offline and not cache.has("root", key):
-        raise HostError(
-            f"the guest root ({suite}, {len(packages)} packages) is not in the cache {cache.root}", GO_ONLINE
-        )
+    packages, key = packages_and_key(extra, suite, architecture)
+    if offline:
+        check_root_kept(extra, cache=cache, suite=suite, architecture=architecture)
 
     def build(directory: Path) -> None:
         with progress.task(f"making the guest root ({suite})"):
@@ -80,6 +76,22 @@ def root_image(
         suite=suite,
         packages=msgspec.json.decode((directory / "packages.json").read_bytes(), type=dict[str, str]),
     )
+
+
+def packages_and_key(extra: Iterable[str], suite: str, architecture: str) -> tuple[list[str], str]:
+    """All packages of a root, and its key in the cache."""
+    packages = sorted({*PACKAGES, *extra})
+    recipe = msgspec.json.encode([RECIPE, suite, architecture, packages])
+    return packages, f"{suite}-{architecture}-{hashlib.sha256(recipe).hexdigest()[:16]}"
+
+
+def check_root_kept(extra: Iterable[str], *, cache: Cache, suite: str = SUITE, architecture: str = "amd64") -> None:
+    """Raises HostError where the root is not in the cache, and so takes the network."""
+    packages, key = packages_and_key(extra, suite, architecture)
+    if not cache.has("root", key):
+        raise HostError(
+            f"the guest root ({suite}, {len(packages)} packages) is not in the cache {cache.root}", GO_ONLINE
+        )
 
 
 def sources(suite: str, components: str = "main") -> list[str]:

@@ -251,6 +251,9 @@ class MachineKind(ABC, Generic[S]):
     def check_needs(self, settings: S, needs: Needs) -> None:
         """Raises InputError and HostError where the machine is seen at once to lack what benchmarks need; not called for a fleet."""
 
+    def check_kept(self, settings: S, needs: Needs, cache: Cache) -> None:
+        """Raises HostError where the cache lacks, besides kernels, what `prepare` cannot make without the network."""
+
     def check_architecture(self, settings: S, spec: str, architecture: str) -> None:
         """Raises InputError for a kernel that a machine with these settings cannot boot."""
         if self.architectures and architecture not in self.architectures:

@@ -36,7 +36,7 @@ from kduel.guest.emulator import qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Launch, run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
-from kduel.guest.root import Root, root_image
+from kduel.guest.root import Root, check_root_kept, root_image
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.topology import settle_cpus
 from kduel.guest.vm import TOPOLOGY_READ, VirtualMachine
@@ -402,6 +402,11 @@ class Icount(MachineKind[IcountSettings]):
         if benchmark == BOOT.name and settings.get("layouts"):
             return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
         return ""
+
+    def check_kept(self, settings: IcountSettings, needs: Needs, cache: Cache) -> None:
+        """The root, where benchmarks need packages."""
+        if needs.packages:
+            check_root_kept(needs.packages, cache=cache)
 
     def prepare(self, settings: IcountSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root where benchmarks need packages, the programs and the initial RAM disks."""

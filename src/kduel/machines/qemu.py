@@ -21,7 +21,7 @@ from kduel.guest.busybox import busybox
 from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Launch, Run, Side, card_words, run
-from kduel.guest.root import Root, root_image
+from kduel.guest.root import Root, check_root_kept, root_image
 from kduel.guest.silent import boot_again
 from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes, why_no_memory
 from kduel.guest.topology import settle_cpus
@@ -336,6 +336,10 @@ class Qemu(MachineKind[QemuSettings]):
         priority.is_wanted()
         probe.check_accelerator(settings.accel)
         check_memory_of_host(settings.memory)
+
+    def check_kept(self, settings: QemuSettings, needs: Needs, cache: Cache) -> None:
+        """The root."""
+        check_root_kept(needs.packages, cache=cache, suite=settings.suite)
 
     def prepare_early(self, settings: QemuSettings, needs: Needs, **means: Unpack[Means]) -> None:
         """First the small part, on which counting and probing KVM wait."""
