@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.benchmarks.fio import PLUGIN as FIO
 from kduel.benchmarks.support.reading import check_samples
 from kduel.benchmarks.systemd_analyze import PLUGIN as BOOT
@@ -34,3 +36,22 @@ def test_a_percentile_takes_samples_for_one_to_lie_above_it(samples: int, per_mi
     check_samples(samples, per_mille, "it")
     with pytest.raises(ParseError, match=f"is of {samples - 1} samples, and takes {samples}"):
         check_samples(samples - 1, per_mille, "it")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sent", "refused"),
+    [(3.0, 100, ""), (2.86, 100, ""), (2.84, 100, "ended after"), (3.0, 99, "were received")],
+)
+def test_a_transfer_that_ended_early_has_no_rate(seconds: float, sent: int, refused: str) -> None:
+    """The rate is that of the server, over the time that was asked for; nothing is received that was not sent."""
+    ends = {
+        "sum_sent": {"bytes": sent, "seconds": 3.0, "retransmits": 0},
+        "sum_received": {"bytes": 100, "seconds": seconds},
+    }
+    plugin = benchmark("iperf3")
+    raw, asked = Raw(json.dumps({"end": ends}), "", 0), plugin.read_parameters({"time": 3})
+    if refused:
+        with pytest.raises(ParseError, match=refused):
+            plugin.parse(raw, asked)
+    else:
+        assert plugin.parse(raw, asked)["throughput"] == pytest.approx(100 / seconds / 1e6)
