@@ -40,7 +40,7 @@ def check_at_once(
     for each in kind.read_all_settings(study.machine_settings, study.contenders):
         kind.check_host(each)
     kind.check_needs(settings, needs_of(prepared))
-    steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
+    steps = [(chosen, given) for _, chosen, given in prepared]
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is None or not known.unbuilt:
@@ -78,35 +78,26 @@ def unchecked_kernels(
 
 
 def needs_of(prepared: PreparedSteps) -> Needs:
-    benchmarks = prepared.benchmarks
-    steps = list(zip(benchmarks, prepared.parameters, strict=True))
-    loads = {load.of_step(step, given) for step, given in zip(prepared.steps, prepared.parameters, strict=True)} - {
-        "",
-        "idle",
-    }
-    return Needs(
-        packages=tuple(
-            sorted(
-                {package for each, given in steps for package in each.packages_for(given)}
-                | set(load.PACKAGES if loads else ())
-            )
-        ),
-        commands=commands_of(zip(prepared.steps, benchmarks, prepared.parameters, strict=True)),
-        programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
-        files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
-        trial_files=tuple(sorted({file for each in benchmarks for file in each.trial_files})),
-        peer=any(each.needs_peer(given) for each, given in steps),
-        scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
-        modules=tuple(
-            sorted(
-                {
-                    module
-                    for each, given in steps
-                    for module in (*each.modules_for(given), *each.loaded_modules(given))
-                }
-            )
-        ),
+    packages, programs, files, trial_files, modules = (
+        set[str](),
+        set[str](),
+        set[tuple[str, Path]](),
+        set[str](),
+        set[str](),
     )
+    for _, chosen, given in prepared:
+        packages.update(chosen.packages_for(given))
+        programs.update(chosen.programs)
+        files.update(chosen.files_for(given))
+        trial_files.update(chosen.trial_files)
+        modules.update(chosen.modules_for(given), chosen.loaded_modules(given))
+    loads = {load.of_step(step, given) for step, _, given in prepared} - {"", "idle"}
+    return Needs(
+        packages=tuple(sorted(packages | set(load.PACKAGES if loads else ()))), commands=commands_of(prepared),
+        programs=tuple(sorted(programs)), files=tuple(sorted(files)), trial_files=tuple(sorted(trial_files)),
+        modules=tuple(sorted(modules)), peer=any(chosen.needs_peer(given) for _, chosen, given in prepared),
+        scratch=any(one.needs_scratch for one in prepared.benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
+    )  # fmt: skip
 
 
 def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
@@ -117,7 +108,7 @@ def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
 
 def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
     """Raises InputError where only another kind of machine can carry out a step."""
-    for step, chosen in zip(prepared.steps, prepared.benchmarks, strict=True):
+    for step, chosen, _ in prepared:
         if chosen.only_on not in ("", kind.name):
             raise InputError(
                 f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
@@ -136,8 +127,7 @@ def check_unit(study: Study, reboots: bool) -> None:
 
 def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps) -> None:
     """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
-    steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
-    counted = [step.label for step, chosen, given in steps if chosen.counts_instructions(given)]
+    counted = [step.label for step, chosen, given in prepared if chosen.counts_instructions(given)]
     if counted and not kind.exact:
         others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
         raise InputError(
@@ -148,8 +138,7 @@ def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps)
 
 def check_peer(kind: MachineKind[Any], settings: Sequence[Any], prepared: PreparedSteps) -> None:
     """Raises InputError where a step needs a peer, and the machine has none with its own `settings`, or those of a contender."""
-    steps = zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True)
-    linked = [step.label for step, chosen, given in steps if chosen.needs_peer(given)]
+    linked = [step.label for step, chosen, given in prepared if chosen.needs_peer(given)]
     if linked and (reason := next(filter(None, map(kind.why_no_peer, settings)), "")):
         raise InputError(
             f"{linked[0]} needs a peer, a second machine over a network; {reason}",
@@ -167,8 +156,7 @@ def check_turns(study: Study, kind: MachineKind[Any], settings: Any, prepared: P
     """Raises InputError where the study asks for turns, and no machine with these settings can take them."""
     if study.blocks.turns in (None, "off"):
         return
-    steps = list(zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True))
-    linked = any(chosen.needs_peer(given) for _, chosen, given in steps)
+    linked = any(chosen.needs_peer(given) for _, chosen, given in prepared)
     if study.blocks.unit != "load":
         if reason := kind.no_turns or "its guests have peers, which would run on" * linked:
             raise refused_turns(study, reason)
@@ -178,7 +166,7 @@ def check_turns(study: Study, kind: MachineKind[Any], settings: Any, prepared: P
             'contenders that share a boot (unit = "load") take whole slices in turn: nothing stops one inside a slice',
             "Write turns = 0 in [blocks] and no turns in [[benchmark]], or give --turns off.",
         )
-    serving = next((step.label for step, chosen, given in steps if chosen.service(given)), None)
+    serving = next((step.label for step, chosen, given in prepared if chosen.service(given)), None)
     boots = {trial.boot for trial in make_plan(study, 0) if trial.block == 1}
     reasons = {
         f"the machine {study.machine} counts exactly": kind.exact,
@@ -213,7 +201,7 @@ def check_load_of_host(study: Study, recorded: bool) -> None:
 
 def check_room(settings: Any, prepared: PreparedSteps) -> None:
     """Raises InputError where a step takes more memory or scratch disk than the machine's settings say that it has."""
-    for step, chosen, given in zip(prepared.steps, prepared.benchmarks, prepared.parameters, strict=True):
+    for step, chosen, given in prepared:
         room = chosen.room(given)
         for key, what, taken in (("memory", "memory", room.memory), ("disk", "its scratch disk", room.scratch)):
             size = getattr(settings, key, "")

@@ -197,7 +197,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     if machine.behaviour_only:
         steps = [
             structs.replace(step, primary=[name for name in step.primary if name not in times_of(benchmark, given)])
-            for step, benchmark, given in zip(steps, prepared.benchmarks, prepared.parameters, strict=True)
+            for step, (_, benchmark, given) in zip(steps, prepared, strict=True)
         ]
     study = structs.replace(study, steps=steps)
     prepared = PreparedSteps(steps, study.blocks)
@@ -242,8 +242,7 @@ def describe_turns(blocks: Blocks, contenders: int) -> str:
 
 def has_timings(prepared: PreparedSteps) -> bool:
     """True if a benchmark gives times or rates, and not counts of instructions."""
-    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
-    return any(times_of(chosen, given) for chosen, given in steps if not chosen.counts_instructions(given))
+    return any(times_of(chosen, given) for _, chosen, given in prepared if not chosen.counts_instructions(given))
 
 
 def times_of(benchmark: Benchmark[Any], given: Any) -> set[str]:

@@ -51,7 +51,7 @@ class TrialSetup:
     def __init__(self, study: Study, arms: Sequence[Arm], prepared: PreparedSteps, *, cache: Cache) -> None:
         self.study = study
         self.prepared = prepared
-        steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
+        steps = [(chosen, given) for _, chosen, given in prepared]
         self.modules = list(dict.fromkeys(module for each, given in steps for module in each.loaded_modules(given)))
         for arm in arms:
             settings = settle_cpus(study.machine_settings | arm.contender.machine, study.machine)

@@ -1,7 +1,7 @@
 """From raw files to samples: every number of a run, read again from what its trials left behind."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ class PreparedSteps:
             for slices, chosen, parameters in zip(self.wanted, self.benchmarks, self.parameters, strict=True)
         ]
         """By step, the parameters of each of its slices; one for a step in one piece."""
+
+    def __iter__(self) -> Iterator[tuple[Step, Benchmark[Any], Any]]:
+        """Each step with its benchmark and that one's parameters."""
+        return zip(self.steps, self.benchmarks, self.parameters, strict=True)
 
     def fewer_slices(self) -> list[str]:
         """Steps that a longer `time` would cut into the number of slices that they should have, with their number."""
@@ -299,26 +303,18 @@ class Collector:
         of_name = {
             name: [self.details.get((b, name), {}).get(index, Details()) for b in blocks] for name in self.names
         }
-        conditions = {name: [one.conditions.get(metric, {}) for one in given] for name, given in of_name.items()}
-        modes = {
-            name: next((found for one in given if (found := one.modes.get(metric))), [])
-            for name, given in of_name.items()
-        }
-        work = {
-            name: next((done for one in given if (done := one.work.get(metric))), {})
-            for name, given in of_name.items()
-        }
-        slices = {name: [one.slices.get(metric, []) for one in given] for name, given in of_name.items()}
-        distributions = {name: [one.distributions.get(metric) for one in given] for name, given in of_name.items()}
-        printed = {name: [one.printed.get(metric) for one in given] for name, given in of_name.items()}
-        return {
-            "conditions": conditions if any(map(any, conditions.values())) else {},
-            "modes": modes if any(modes.values()) else {},
-            "work": work if any(work.values()) else {},
-            "slices": slices if any(map(any, slices.values())) else {},
-            "distributions": distributions if any(map(any, distributions.values())) else {},
-            "printed": printed if any(map(any, printed.values())) else {},
-        }
+        found: dict[str, Any] = {}
+        empty: Any
+        for field, empty in (("conditions", {}), ("slices", []), ("distributions", None), ("printed", None)):
+            trials = {name: [getattr(one, field).get(metric, empty) for one in of] for name, of in of_name.items()}
+            found[field] = trials if any(map(any, trials.values())) else {}
+        for field, empty in (("modes", []), ("work", {})):
+            first = {
+                name: next((it for one in of if (it := getattr(one, field).get(metric))), empty)
+                for name, of in of_name.items()
+            }
+            found[field] = first if any(first.values()) else {}
+        return found
 
 
 def contenders_of(run: RunDir) -> list[str]:
