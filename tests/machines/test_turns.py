@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,8 @@ def test_the_plug_in_is_named_by_what_it_needs() -> None:
 def test_the_account_has_a_name_that_no_other_file_of_a_trial_has() -> None:
     """What a guest leaves under a name that KDuel is yet to write makes its trial void."""
     assert turns.TURNS not in LATER
+
+
+def test_the_plug_in_lets_a_cpu_be_as_far_behind_as_the_account_allows() -> None:
+    source = (Path(turns.__file__).parents[2] / "guest/programs/plugin/turns.c").read_text("utf-8")
+    assert re.findall(r"\bLAG = (\d+)", source) == [str(turns.LAG)]
