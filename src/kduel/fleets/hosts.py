@@ -2,14 +2,13 @@
 with any other a worker, and its guests, run on each, which needs KDuel there."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
-from kduel.fleets import Beat, Fleet, FleetKind, FleetSettings, Member, check_members
+from kduel.fleets import Fleet, FleetKind, FleetSettings, Member, check_members
 from kduel.fleets.local import LocalFleet
 from kduel.fleets.workers.ssh import RemoteWorker
 from kduel.machines.remote.connection import Connection
@@ -39,12 +38,12 @@ class HostsSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fie
     """Tables [[host]]: name, place, port, identity, known_hosts, kduel, machine."""
 
 
-class HostsFleet(Fleet):
+class HostsFleet(LocalFleet):
     """Workers on other machines. They end when this process does, or the connection."""
 
     def __init__(self, members: Sequence[Member], hosts: Sequence[Host], run: str) -> None:
         self.members = tuple(members)
-        self.workers = {
+        self.remote = {
             host.name: RemoteWorker(
                 Connection(
                     host.place or host.name, port=host.port, identity=host.identity, known_hosts=host.known_hosts
@@ -54,18 +53,10 @@ class HostsFleet(Fleet):
             )
             for host in hosts
         }
-
-    def start(self, name: str, directory: Path, blocks: Sequence[int]) -> None:
-        self.workers[name].start(directory, blocks)
-
-    def beat(self, name: str, directory: Path) -> Beat:
-        return self.workers[name].worker.beat(directory)
-
-    def cancel(self, name: str, directory: Path) -> None:
-        self.workers[name].worker.cancel()
+        self.workers = {**self.remote}
 
     def clear(self, name: str) -> None:
-        self.workers[name].remove()
+        self.remote[name].remove()
 
 
 class Hosts(FleetKind[HostsSettings]):
@@ -78,8 +69,7 @@ class Hosts(FleetKind[HostsSettings]):
             own = {host.name: host.ssh_settings | host.machine for host in settings.host}
         members = [Member(name=host.name, settings=own[host.name]) for host in settings.host]
         check_members(members, "the file of hosts")
-        # Raises InputError for a machine that stands there under two names: it would be two strata, and disturb
-        # itself.
+        # A machine under two names would be two strata, and disturb itself.
         seen: dict[tuple[str, int], str] = {}
         for host in settings.host:
             address = (host.place or host.name).rpartition("@")[2]

@@ -39,23 +39,20 @@ rm -rf {there}/.received
 """Trials that are there are left alone, and none is there in parts."""
 
 
-class RemoteWorker:
+class RemoteWorker(Worker):
     """A worker at the other end of a connection. `there` is its directory, from the home directory of its user."""
 
     def __init__(self, connection: Connection, program: str, there: str) -> None:
-        self.connection, self.program, self.there = connection, program, there
-        self.worker = Worker(self.command, self.fetch)
-
-    def command(self, directory: Path) -> list[str]:
-        """ssh with the program to run there; its own argument `--stdin` follows."""
-        # What follows is one line for the shell of the other side.
-        return [*self.connection.argv, f"exec {self.program} worker {shlex.quote(self.there)}"]
+        self.connection, self.there = connection, there
+        # One line for the shell of the other side; its own argument `--stdin` follows.
+        line = f"exec {program} worker {shlex.quote(there)}"
+        super().__init__(lambda _: [*connection.argv, line], self.bring_home)
 
     def start(self, directory: Path, blocks: Sequence[int]) -> None:
-        """Start as `Worker.start` does; the run's documents, and what is there of its blocks, go there first. Raises HostError."""
-        if self.worker.process is None or self.worker.process.poll() is not None:
+        """Start as any worker; the run's documents, and what is there of its blocks, go there first. Raises HostError."""
+        if self.process is None or self.process.poll() is not None:
             self.push(directory)
-        self.worker.start(directory, blocks)
+        super().start(directory, blocks)
 
     def push(self, directory: Path) -> None:
         """Send the member's directory. Raises HostError."""
@@ -66,7 +63,7 @@ class RemoteWorker:
                     tar.add(path, path.name)
         self.ask(RECEIVE.format(there=shlex.quote(self.there)), packed.getvalue())
 
-    def fetch(self, directory: Path, trial: str) -> None:
+    def bring_home(self, directory: Path, trial: str) -> None:
         """Bring a trial home, or the description of the machine where none is named. Raises HostError."""
         if not trial:
             (directory / DESCRIBED).write_bytes(self.ask(f"cat {shlex.quote(self.there)}/{DESCRIBED}").stdout)

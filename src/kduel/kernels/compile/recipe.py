@@ -93,7 +93,6 @@ def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
 def read_base(part: str) -> str | bytes:
     """A target of make, or the text of a whole .config. Raises InputError, HostError."""
     if part == RUNNING:
-        # The configuration of the kernel that this host runs. Raises HostError where it is not to be had.
         import os
 
         release = os.uname().release
