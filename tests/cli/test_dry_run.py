@@ -153,6 +153,15 @@ def test_many_tasks_of_a_realtime_policy_on_this_machine_are_announced(
     assert ("the machine local may answer nobody" in said) == told
 
 
+def test_what_counts_is_planned_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A count is decided after one block, or depends on conditions for ever: more blocks are for who asks for them."""
+    words = ("--machine", "icount", "--benchmark", "pipe:mode=exact")
+    assert "1 block: at most 2 trials" in plan(monkeypatch, tmp_path, *words)
+    assert "1 block: at most 2 trials" in plan(monkeypatch, tmp_path, "--machine", "icount", "--suite", "quick")
+    more = "1 block of everything, and up to 2 more of what it leaves undecided: at most 6 trials"
+    assert more in plan(monkeypatch, tmp_path, *words, "--max-blocks", "3")
+
+
 def test_a_fleet_is_read_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = plan(monkeypatch, tmp_path, "--machine", "icount", "--fleet", "local")
     assert "of a trial on the machine icount of the fleet local;" in told
