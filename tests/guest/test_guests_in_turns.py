@@ -210,6 +210,25 @@ def test_a_qemu_that_stands_for_a_while_is_waited_for(tmp_path, monkeypatch):
     assert [list(seat.steps) for seat in turns.seats] == [["01-a", "02-b"]] * 2
 
 
+def test_a_qemu_that_somebody_stops_in_its_turn_is_recorded(tmp_path, monkeypatch):
+    """Two seconds in which the guest stands and its clock goes on: the finding `paused-clock` tells them."""
+    turns = BlockTurns(2, LENGTHS, "1")
+    hold, held = Seat.hold, []
+
+    def stop_in_second_turn(seat: Seat) -> float:
+        # The first time it is held at the begin of its step.
+        if seat is turns.seats[1] and not held.append(1) and len(held) == 3:
+            (pid,) = guests(tmp_path / "1")
+            os.kill(pid, signal.SIGSTOP)
+            threading.Timer(2, os.kill, (pid, signal.SIGCONT)).start()
+        return hold(seat)
+
+    monkeypatch.setattr(Seat, "hold", stop_in_second_turn)
+    done = block(tmp_path, *[ORDINARY.replace(work(LONG), work(5 * LONG))] * 2, turns=turns)
+    assert [one.ended for one in done] == ["off", "off"]
+    assert turns.seats[1].steps["01-a"].longest_stop_seconds > 1.5 > turns.seats[0].steps["01-a"].longest_stop_seconds
+
+
 def test_a_guest_that_does_not_start_ends_the_others(tmp_path):
     turns = BlockTurns(2, LENGTHS, "1")
 

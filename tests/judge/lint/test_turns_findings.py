@@ -134,6 +134,24 @@ class TestPausedClock:
         change_turns(samples, "new", 0, 0, guest_seconds=0.9)
         assert "block 1, slice 1" in said(samples)["paused-clock"]
 
+    def test_a_guest_that_somebody_else_stops_is_noticed(self) -> None:
+        """An emulated guest's clock goes on while its QEMU is stopped from outside: it agrees with the running time."""
+        samples = clean()
+        change_turns(samples, "new", 4, 2, guest_seconds=21.0, running_seconds=21.0, longest_stop_seconds=20.0)
+        message = said(samples)["paused-clock"]
+        assert (
+            message.startswith("In 1 of 48 slices of new QEMU did not answer for long")
+            and "block 5, slice 3" in message
+        )
+        assert "20 of 21 s" in message
+
+    def test_a_busy_host_may_answer_late(self) -> None:
+        """Half a second, or a twentieth of the step."""
+        samples = clean()
+        change_turns(samples, "new", 4, 2, longest_stop_seconds=0.4)
+        change_turns(samples, "old", 4, 2, guest_seconds=30.0, running_seconds=30.0, longest_stop_seconds=1.0)
+        assert "paused-clock" not in said(samples)
+
     def test_what_stop_costs_and_the_steps_of_the_clock_are_left_in_peace(self) -> None:
         samples = clean()
         for number, seconds in enumerate((1.02, 0.97, 0.95, 1.05)):
