@@ -14,6 +14,8 @@ from kduel.study.file import BenchmarkTable
 F = TypeVar("F", bound=Callable[..., None])
 IN_FILES = re.compile(r"\[(study|settle|blocks|host|design|bound)\]|\[\[(contender|factor)\]\]|\bname = ")
 """What only a study file can say."""
+OR_OPTION = re.compile(r"Write [^.;]* in \[[^.;]*, or give (?=--)|(?<=\d), or \w+ = \w+ in \[blocks\]")
+"""What a study file would say in place of an option that is named beside it."""
 SETTING = re.compile(
     r"(?:\[machine\] )?\b(?P<key>[a-z_]+) = (?P<value>\"[^\"]*\"|\[\"[^\]]*\]|\w[\w.]*)(?: in \[machine\]| in (?:the|a) study)?"
 )
@@ -36,6 +38,7 @@ def advise_in_words(command: F) -> F:
 
 def as_words(remedy: str) -> str:
     """A remedy with `--benchmark NAME:label=LABEL` in place of `label = "..."`; or how to get a study file."""
+    remedy = OR_OPTION.sub(lambda found: "Give " if found[0].startswith("Write") else "", remedy)
     if IN_FILES.search(remedy):
         return f"{remedy} That takes a study file: `kduel init` writes one."
     return (

@@ -164,7 +164,7 @@ def check_turns(study: Study, kind: MachineKind[Any], settings: Any, prepared: P
     if study.blocks.turns != 0 or any(step.turns for step in study.steps):
         raise InputError(
             'contenders that share a boot (unit = "load") take whole slices in turn: nothing stops one inside a slice',
-            "Write turns = 0 in [blocks] and no turns in [[benchmark]], or give --turns off.",
+            "Write turns = 0 in [blocks] and no turns in [[benchmark]], or give --turns 0 or off.",
         )
     serving = next((step.label for step, chosen, given in prepared if chosen.service(given)), None)
     boots = {trial.boot for trial in make_plan(study, 0) if trial.block == 1}
