@@ -200,11 +200,23 @@ class KvmMachine(Own):
 
     def run_tiny_kernels(self) -> dict[str, dict[str, Any]]:
         """What kvm_tiny.py prints there."""
-        for name in ("tiny_kernels.py", "kvm_tiny.py"):
-            self.write(f"/tmp/{name}", Path(__file__).with_name(name).read_text())
-        found: dict[str, dict[str, Any]] = json.loads(
-            self.must(f"PYTHONPATH=/root/src {build_environment.PLACE}/bin/python /tmp/kvm_tiny.py")
-        )
+        self.write("/tmp/tiny_kernels.py", Path(__file__).with_name("tiny_kernels.py").read_text())
+        return self.run_here("kvm_tiny.py")
+
+    def run_held_guests(self) -> dict[str, dict[str, Any]]:
+        """What kvm_held.py prints there."""
+        self.add_program(Path(__file__).with_name("kvm_clocks.c"), "/tmp/kvm-clocks")
+        return self.run_here(f"kvm_held.py {CACHE}/kernels/debian-6.12*/vmlinuz /tmp/kvm-clocks")
+
+    def run_here(self, words: str) -> dict[str, dict[str, Any]]:
+        """The JSON that a program of this directory prints there, run by KDuel's Python."""
+        name = words.split()[0]
+        self.write(f"/tmp/{name}", Path(__file__).with_name(name).read_text())
+        done = subprocess.run(
+            self.argv(f"cd /tmp && PYTHONPATH=/root/src {build_environment.PLACE}/bin/python {words}"),
+            stdout=subprocess.PIPE, text=True, timeout=LATEST, check=True,
+        )  # fmt: skip
+        found: dict[str, dict[str, Any]] = json.loads(done.stdout)
         return found
 
     def look_at(self, process: int) -> Process:

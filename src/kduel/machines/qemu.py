@@ -51,6 +51,7 @@ CROWDED_WARNING = (
 )
 HALT_POLL = Path("/sys/module/kvm/parameters/halt_poll_ns")
 
+KVM_CLOCK = "kvm-clock"
 MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 """By accelerator: an emulator's own threads make its CPUs wait a little on a quiet host too."""
 Described = TypeVar("Described", bound=VirtualMachine)
@@ -262,11 +263,18 @@ class QemuMachine(InQemu):
             yield CROWDED_WARNING.format(guest=self.most_cpus, host=len(os.sched_getaffinity(0)))
 
     def why_no_turns(self, turns: int) -> str:
-        """The guests' clocks must stand while they are held: kvm-clock is set back then, and the TSC is not."""
+        """The guests' clocks must stand while they are held: under KVM kvm-clock is set back at `cont`, and the TSC is not. Nor is it
+        enough that slices are whole: a guest is held only once it has told that its step begins, and between slices."""
         if self.peer is not None:
             return "its guests have peers, which would run on"
-        if turns and self.accelerator != "tcg":
-            return "under KVM a guest's clock goes on while it is held within a step, so that only 0 (whole slices in turn) is possible"
+        others = sorted({one.clocksource for one in self.each} - {KVM_CLOCK})
+        if others and not self.emulated:
+            return (
+                f"under KVM only {KVM_CLOCK} stands while a guest is held, and its guests have {', '.join(others)} "
+                f"(clocksource in [machine], --machine qemu:clocksource={KVM_CLOCK})"
+            )
+        if turns and not self.emulated:
+            return "under KVM a guest has not been held within a step yet, so that only 0 (whole slices in turn) is possible"
         return ""
 
     def why_no_room(self, guests: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,19 @@ BUSY = STUDY.format(
     blocks=2,
     benchmark='use = "command"\ntime = 1\ncommand = "timeout 30 sh -c \'while :; do :; done\' || echo 1"\n'
     'metrics = [{name = "one", unit = "1", better = "none", regex = "^(1)$"}]',
+)
+TURNS = STUDY.format(
+    machine='cpus = 1\nclocksource = "kvm-clock"',
+    blocks="1\nslices = 2\nturns = 0",
+    benchmark="""use = "kbench"
+label = "whole"
+operation = "null-call"
+time = 4
+[[benchmark]]
+use = "kbench"
+label = "cut"
+operation = "null-call"
+time = 4""",
 )
 INSIDE = STUDY.format(
     machine='cpus = 3\nclocksource = "kvm-clock"\npriority = "normal"',
@@ -115,6 +129,42 @@ def test_a_block_reaches_its_verdict_with_the_tsc(real: KvmMachine) -> None:
     assert all(trial["failed_steps"] == {} for trial in trials), trials
     assert "1 block · 2 trials · qemu kvm" in said and "sysbench-cpu" in said, said
     assert "hypervisors" in real.must("cat /tmp/main/report/index.html"), "times by nested KVM carry a warning"
+
+
+def test_kvm_clock_stands_while_a_guest_is_held_and_the_tsc_goes_on(real: KvmMachine) -> None:
+    """Turns of two seconds within a step: the longest time at once by each of a guest's clocks."""
+    found = real.run_held_guests()
+    by_tsc, by_kvm = found["tsc"], found["kvm-clock"]
+    assert by_tsc["ended"] == by_kvm["ended"] == "off", found
+    assert all(seconds > 1.5 for seconds in by_tsc["longest"].values()), by_tsc
+    assert by_kvm["longest"].pop("tsc") > 1.5, by_kvm
+    assert all(seconds < 0.7 for seconds in by_kvm["longest"].values()), by_kvm
+    assert by_kvm["steps"]["01-a"]["turns"] > 1, by_kvm
+
+
+def test_contenders_take_whole_slices_in_turn_by_kvm_clock(real: KvmMachine) -> None:
+    """By the TSC, the default, they are refused, and so are turns within a slice."""
+    real.write("/tmp/turns.toml", TURNS)
+    status, said = real.kduel_as(USER, "run turns.toml --offline --out /tmp/turns")
+    while real.drop_if_reset("/tmp/turns"):
+        status, said = real.kduel_as(USER, "run turns.toml --offline --out /tmp/turns")
+    assert status == 0 and "are alive at once and take turns of whole slices" in " ".join(said.split()), said
+    for trial in real.records("/tmp/turns"):
+        assert trial["status"] == "ok" and trial["failed_steps"] == {}, trial
+        record = json.loads(real.must(f"cat /tmp/turns/trials/{trial['id']}/turns.json"))
+        assert record["turns_ms"] == 0 and len(record["partners"]) == 1
+        assert record["steps"].keys() == {"01-whole.s1", "01-whole.s2", "02-cut.s1", "02-cut.s2"}
+        for name, step in record["steps"].items():
+            assert step["turns"] == 1, (name, record)
+            # By its clock a slice takes what it ran, though it was held for as long.
+            assert abs(step["guest_seconds"] - step["running_seconds"]) < 0.3 * step["running_seconds"], record
+    results = json.loads(real.must("kduel report --format json /tmp/turns"))
+    assert results["study"]["turns"] == 0
+    real.write("/tmp/tsc.toml", TURNS.replace('clocksource = "kvm-clock"', ""))
+    status, said = real.kduel_as(USER, "run tsc.toml --offline --out /tmp/tsc")
+    assert status == 2 and "only kvm-clock stands while a guest is held" in " ".join(said.split()), said
+    status, said = real.kduel_as(USER, "run turns.toml --turns 50 --offline --out /tmp/within")
+    assert status == 2 and "only 0 (whole slices in turn) is possible" in " ".join(said.split()), said
 
 
 def test_where_kvm_works_nothing_is_counted_first(real: KvmMachine) -> None:

@@ -1,0 +1,57 @@
+"""Two guests of a kernel that take turns of two seconds within a step under KVM, one by the TSC, one by kvm-clock: what
+kvm_clocks.c says of each, and what the turns record, as JSON. Runs in the test machine: `kvm_held.py KERNEL PROGRAM`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from kduel.guest.console import read_console
+from kduel.guest.cpio import Cpio
+from kduel.guest.launch import Launch, Run, run
+from kduel.guest.turns import BlockTurns, Seat, run_in_turns
+from kduel.guest.vm import VirtualMachine
+
+CLOCKS = ("tsc", "kvm-clock")
+
+
+def boot(place: Path, kernel: Path, clock: str, seat: Seat) -> Run:
+    machine = VirtualMachine(
+        accelerator="kvm",
+        cpus=1,
+        memory_mib=256,
+        kernel=kernel,
+        initrd=place / "initrd",
+        cmdline=f"console=ttyS0 quiet panic=-1 clocksource={clock}" + " tsc=reliable" * (clock == "tsc"),
+    )
+    return run(machine, place / clock / "console.log", Launch(boot_deadline=600, deadline=600, seat=seat))
+
+
+def tell(place: Path, kernel: Path, program: Path) -> dict[str, object]:
+    """By clock: how the guest ended, the longest time at once by each of its clocks, and the record of its turns."""
+    made = Cpio()
+    made.character_device("dev/console", 5, 1)
+    made.file("init", program.read_bytes(), 0o755)
+    (place / "initrd").write_bytes(made.finish())
+    for clock in CLOCKS:
+        (place / clock).mkdir()
+    turns = BlockTurns(len(CLOCKS), {"01-a": 2.0}, "1")
+    done = run_in_turns([partial(boot, place, kernel, clock) for clock in CLOCKS], turns)
+    found = {}
+    for clock, one, seat in zip(CLOCKS, done, turns.seats, strict=True):
+        lines = read_console(place / clock / "console.log")
+        told = [line.split() for line in lines if line.startswith("longest ")]
+        steps = msgspec.to_builtins(seat.steps)
+        longest = {name: float(seconds) for _, name, seconds in told}
+        found[clock] = {"ended": one.ended, "longest": longest, "steps": steps, "console": lines[-20:]}
+    return found
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        print(json.dumps(tell(Path(made), Path(sys.argv[1]), Path(sys.argv[2]))))
