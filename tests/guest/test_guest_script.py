@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.benchmarks import Service
+from kduel.benchmarks import Service, benchmark
 from kduel.benchmarks.support.service import server
 from kduel.core.experiment import Settle
 from kduel.guest.environment import read_environment
@@ -98,6 +98,14 @@ def test_a_script_reaches_its_step_untouched(text, tmp_path_factory):
     (directory / "guest.sh").write_text(compose([part], settle=NOW), "utf-8")
     subprocess.run(["sh", directory / "guest.sh", directory / "out"], check=True, timeout=600)
     assert (directory / "out/01-echo/stdout").read_bytes() == text.encode()
+
+
+def test_a_step_that_draws_has_the_seed_of_its_block_and_no_other_has_it():
+    chosen = benchmark("wakeup")
+    for conditions, drawn in ((3, True), (0, False)):
+        script = chosen.script(chosen.read_parameters({"conditions": conditions}))
+        text = compose([ScriptStep(label="a", script=script, timeout=1)], settle=NOW, seed=7)
+        assert ("export KDUEL_SEED=7\n" in text) == ('--seed "${KDUEL_SEED:-1}"' in script) == drawn
 
 
 def test_a_script_may_hold_the_mark_that_ends_it():

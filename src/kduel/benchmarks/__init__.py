@@ -118,8 +118,6 @@ class Benchmark(ABC, Generic[P]):
     """True if the program itself puts its tasks under $KDUEL_POLICY; all others are launched under it."""
     needs_scratch: ClassVar[bool] = False
     """True if it works on the scratch disk ($KDUEL_SCRATCH, a fresh file system)."""
-    draws: ClassVar[bool] = False
-    """True if its script draws from $KDUEL_SEED, which is the same for all arms of a block."""
     trial_files: ClassVar[tuple[str, ...]] = ()
     """Files of the trial that `parse` reads, too, such as console.log; in `Raw.files` they hide the step's own."""
     duration: ClassVar[float] = 5.0

@@ -212,7 +212,6 @@ class Kbench(Benchmark[KbenchParameters]):
         "Costs of single kernel operations (null call, pipe, fork, page fault, ...), timed or counted (our kbench)"
     )
     programs = ("kbench",)
-    draws = True
 
     def label(self, parameters: KbenchParameters) -> str:
         # Not the mode: a study is all exact or all timed, and the names are to be the same in both.

@@ -63,7 +63,6 @@ class Lines(Benchmark[LinesParameters]):
     name = "lines"
     summary = "Cache lines and pages that an operation touches in the kernel, each once (our kbench; machine icount)"
     programs = KBENCH.programs
-    draws = True
     counts = True
     trial_files = (FOOTPRINTS,)
 

@@ -162,7 +162,6 @@ class Request(Benchmark[RequestParameters]):
         "(our krequest; machine icount)"
     )
     programs = (PROGRAM,)
-    draws = True
     counts = True
     trial_files = (SHARES,)
     declared_metrics = with_aspect(

@@ -147,7 +147,6 @@ class Sharing(Benchmark[SharingParameters]):
     name = "sharing"
     summary = "Cache lines that two CPUs share in single kernel operations, counted (our kshare; machine icount)"
     programs = ("kshare",)
-    draws = True
     counts = True
     trial_files = (SHARED_LINES,)
 

@@ -53,7 +53,7 @@ def compose(
     setup: str = "",
     undo: str | None = None,
     modules: Sequence[str] = (),
-    seed: int | None = None,
+    seed: int = 0,
     recorded: bool = False,
     link: str = "",
 ) -> str:
@@ -71,7 +71,7 @@ def compose(
     out = [own_file("head.sh").decode()]
     if recorded:
         out.append(own_file("record.sh").decode())
-    if seed is not None:
+    if any("KDUEL_SEED" in part.script for part in parts):
         out.append(f"export KDUEL_SEED={seed}\n")
     if modules:
         out.append(f"load {' '.join(modules)}\n")

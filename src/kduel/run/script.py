@@ -84,10 +84,9 @@ class TrialSetup:
         setup = self.setups[contender.name]
         parts = [self.make_step(index, setup, piece) for index, piece in self.prepared.in_order(order, seed)]
         shared = in_shared_turns(self.study)
-        draws = any(self.prepared.benchmarks[index].draws for index in order)
         text = compose(
             parts, settle=self.study.settle, setup=setup.before_all, undo=setup.after_all if shared else None,
-            modules=self.modules, seed=seed if draws else None, recorded=recorded, link=link,
+            modules=self.modules, seed=seed, recorded=recorded, link=link,
         )  # fmt: skip
         services = {part.service.name: part.service.timeout for part in parts if part.service}
         seconds = sum(services.values()) + sum(part.timeout for part in parts)

@@ -15,7 +15,6 @@ from kduel.core.samples import Details
 
 MARK = '{"kvary":'
 """The beginning of each line that states a condition."""
-SEED = 1
 SWITCHES = with_aspect(
     "activity",
     Metric("involuntary", "count", "none", "Preemptions, all processes from start to end.", "count"),
@@ -123,4 +122,5 @@ def under_conditions(parameters: VariedParameters) -> str:
     """Words before a program's command that run it under conditions; none where it runs once."""
     if not parameters.conditions:
         return ""
-    return f'"$KDUEL_PROGRAMS/kvary" --conditions {parameters.conditions} --seed {SEED} --cpus "$(nproc)" -- '
+    seed = '"${KDUEL_SEED:-1}"'  # A block's: further blocks have other conditions.
+    return f'"$KDUEL_PROGRAMS/kvary" --conditions {parameters.conditions} --seed {seed} --cpus "$(nproc)" -- '
