@@ -81,6 +81,14 @@ def test_uneven_turns_are_found(change: dict[str, Any], said: str, tmp_path: Pat
     assert said in why if said else not why
 
 
+def test_a_trial_resolves_no_less_than_a_cpu_was_behind(tmp_path: Path) -> None:
+    """What a CPU does comes later by what it has still to get: of 16 CPUs that is up to 2.7 ms, not 160 us."""
+    file = tmp_path / turns.TURNS
+    for cpus, behind, resolved in ((4, 9_000, 40_000), (4, 30_000, 120_000), (16, 170_000, 2_720_000)):
+        file.write_text(json.dumps(EVEN | {"behind": behind}))
+        assert turns.resolution_of_trial(file, cpus) == resolved
+
+
 def test_without_an_account_nothing_is_believed(tmp_path: Path) -> None:
     assert "no account" in turns.why_uneven(tmp_path / turns.TURNS, 4, 10_000)
 

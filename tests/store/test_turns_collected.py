@@ -8,9 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 from lint_runs import table as lint_table
+from msgspec import structs
 from taken_turns import in_turns, turns_of
 
+from kduel.core.experiment import RESOLUTION
+from kduel.core.samples import SECONDS
 from kduel.core.turns import TURNS_FILE, TrialTurns
 from kduel.judge.pooled import join
 from kduel.store.collect import Collector, collect, step_directory
@@ -46,6 +50,22 @@ def test_each_table_has_the_turns_of_its_step(unpack: Callable[[str], Path]) -> 
                 turns_of(record.position, float(begin))
             ]
     assert others, "one step is recorded, one is not"
+
+
+def test_times_are_resolved_as_in_the_trial_that_resolves_least(unpack: Callable[[str], Path]) -> None:
+    """Of several exact CPUs one may have been behind in a trial: no smaller difference in time is called then."""
+    run = RunDir.open(unpack("qemu"))
+    lock = run.lock()
+    lock.machine.facts[RESOLUTION] = 40_000
+    for told, resolved in ((0, 40e-6), (120_000, 120e-6)):
+        collector = Collector(run, lock)
+        for record in trials_of(run, lock):
+            collector.add(structs.replace(record, facts={RESOLUTION: told} if record.position == 1 else {}))
+        of_times, of_others = set(), set()
+        for table in collector.samples():
+            unit = SECONDS.get(table.metric.unit)
+            (of_others if unit is None else of_times).add(table.resolution * (unit or 1))
+        assert sorted(of_times) == [pytest.approx(resolved)] * len(of_times) != [] and of_others <= {0}
 
 
 def test_a_merged_run_keeps_the_turns_of_all_its_parts() -> None:

@@ -1,6 +1,7 @@
 """The types that everything else is expressed in: see docs/architecture.md."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field, structs
@@ -201,7 +202,13 @@ class Void(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 RESOLUTION = "resolution_ns"
-"""The fact of an exact machine below which it resolves no time."""
+"""The fact of an exact machine, and of a trial in which it resolves less, below which it resolves no time."""
+
+
+def resolution_in(facts: Mapping[str, Any]) -> float:
+    """Seconds below which a machine or a trial with these facts resolves no time; 0 where they say nothing of that."""
+    given = facts.get(RESOLUTION)
+    return given * 1e-9 if isinstance(given, int) else 0.0
 
 
 class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -225,8 +232,7 @@ class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def resolution(self) -> float:
         """Seconds below which it resolves no time; 0 where it says nothing of that."""
-        given = self.facts.get(RESOLUTION)
-        return given * 1e-9 if isinstance(given, int) else 0.0
+        return resolution_in(self.facts)
 
 
 def check_alpha(alpha: float, called: str) -> None:

@@ -259,6 +259,7 @@ class IcountMachine(QemuMachine):
             account = trial.into / turns.TURNS
             if why := turns.why_uneven(account, cpus, self.icount.quantum):
                 return structs.replace(outcome, void=turns.UNEVEN, message=f"The CPUs did not have one speed: {why}.")
+            outcome.facts[RESOLUTION] = turns.resolution_of_trial(account, cpus) << self.shift_of(trial.arm)
         return outcome
 
     def descends(self, trial: Trial) -> bool:

@@ -11,7 +11,7 @@ from msgspec import structs
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.output import BeyondHistogramError
-from kduel.core.experiment import Metric, Step
+from kduel.core.experiment import Metric, Step, resolution_in
 from kduel.core.host import OTHER_WORK
 from kduel.core.samples import SECONDS, Details, Samples, StepResult, within_reason
 from kduel.core.slices import ALL, SliceValue, interleave, plain_mean, reduce_slices, slice_label
@@ -225,6 +225,7 @@ class Collector:
             self.blocks.append(record.block)
         if record.status == "void":
             return
+        self.resolution = max(self.resolution, resolution_in(record.facts))
         directory = self.run.directory(record.id)
         self.values[key] = self.prepared.parse_trial(directory)[0] if values is None else values
         self.details[key] = {index: self.prepared.details(directory, index) for index in self.values[key]}

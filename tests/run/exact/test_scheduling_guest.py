@@ -85,6 +85,7 @@ def test_eight_busy_cpus_wait_for_the_one_that_timers_pass_over(tmp_path: Path) 
     assert not outcome.void, outcome.message
     account = json.loads((trial.into / TURNS).read_text())
     executed = [instructions for _, instructions in account["cpus"]]
+    assert outcome.facts["resolution_ns"] == 8 * account["behind"] > 8 * 160_000
     assert account["waited"] > 0 and max(executed) - min(executed) < 18 * 10_000
 
 

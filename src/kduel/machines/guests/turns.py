@@ -85,6 +85,12 @@ def resolution(cpus: int, quantum: int) -> int:
     return cpus * quantum
 
 
+def resolution_of_trial(file: Path, cpus: int) -> int:
+    """As `resolution`, where a CPU once had more than a turn still to get: what it does comes later by as much."""
+    found = msgspec.json.decode(file.read_bytes(), type=Turns)
+    return resolution(cpus, max(found.quantum, found.behind))
+
+
 def why_uneven(file: Path, cpus: int, quantum: int) -> str:
     """Reason why the CPUs of a trial did not have the same speed; empty where they had."""
     try:
