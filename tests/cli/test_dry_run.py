@@ -76,6 +76,12 @@ def test_what_cannot_give_a_value_is_refused(
     assert said in plan(monkeypatch, tmp_path, "--benchmark", words)
 
 
+def test_of_exact_cpus_it_says_what_their_seconds_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = "an emulator takes longer, these CPUs some ten seconds for each; a second boot proves each trial."
+    assert told in plan(monkeypatch, tmp_path, "--suite", "exact-scheduling")
+    assert told not in plan(monkeypatch, tmp_path, "--suite", "exact-quick")
+
+
 def test_a_place_where_no_run_can_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     place = tmp_path / "file"

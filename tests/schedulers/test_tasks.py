@@ -140,8 +140,12 @@ def test_mixes_give_all_their_metrics_and_none_from_garbled_output(mix: str, tmp
         ({"tasks": {"a": {"steps": ["lock x", "lock x", "run 1ms"]}}}, "it has the lock"),
         ({"tasks": {"a": {"steps": ["wake a"]}}}, "neither works nor sleeps"),
         ({"tasks": {"a": {"steps": ["run 1ms"], "count": 257}}}, "count"),
-        ({"tasks": {"a": {"steps": ["run 1ms"], "policy": "fast"}}}, "policy"),
-        ({"tasks": {"A B": {"steps": ["run 1ms"]}}}, "tasks"),
+        (
+            {"tasks": {"a": {"steps": ["run 1ms"], "policy": "fast"}}},
+            "task a, policy 'fast' is none: there are other, ",
+        ),
+        ({"tasks": {"A B": {"steps": ["run 1ms"]}}}, "a task cannot be called 'A B': give a letter"),
+        ({"tasks": {"longer-than-11": {"steps": ["run 1ms"]}}}, "a task cannot be called 'longer-than-11'"),
         ({"tasks": {"a": {"steps": ["run 1ms"], "loops": 3}}}, "loops"),
     ],
 )
@@ -165,5 +169,7 @@ def test_labels_differ_where_the_work_does() -> None:
 
 def test_the_contenders_policy_is_for_tasks_without_their_own() -> None:
     own = {"a": {"steps": ["run 1ms"], "count": 3}, "b": {"steps": ["run 1ms"], "policy": "fifo:5"}}
+    own["c"] = {"steps": ["run 1ms"], "policy": "batch nice:5"}  # as a contender has it
     parameters = TASKS.read_parameters({"tasks": own})
     assert TASKS.policy_tasks(parameters) == 3 and " policy=fifo:5 run=" in TASKS.script(parameters)
+    assert " policy=batch+nice:5 run=" in TASKS.script(parameters)

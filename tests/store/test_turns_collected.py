@@ -61,7 +61,8 @@ def test_times_are_resolved_as_in_the_trial_that_resolves_least(unpack: Callable
         collector = Collector(run, lock)
         for record in trials_of(run, lock):
             collector.add(structs.replace(record, facts={RESOLUTION: told} if record.position == 1 else {}))
-        of_times, of_others = set(), set()
+        of_times: set[float] = set()
+        of_others: set[float] = set()
         for table in collector.samples():
             unit = SECONDS.get(table.metric.unit)
             (of_others if unit is None else of_times).add(table.resolution * (unit or 1))

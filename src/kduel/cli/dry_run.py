@@ -42,7 +42,7 @@ def describe(request: RunRequest) -> str:
     ]
     trials = most * len(study.names)
     trial = sum(times) + (study.settle.seconds if study.settle.mode == "fixed" else 0)
-    blocks = describe_plan(study)
+    blocks, exact_cpus = describe_plan(study), study.machine_settings.get("scheduling")
     lines += [
         "",
         *study.left_out,
@@ -52,7 +52,8 @@ def describe(request: RunRequest) -> str:
         ),
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
         f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
-        "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer.",
+        "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer"
+        + (", these CPUs some ten seconds for each; a second boot proves each trial." if exact_cpus else "."),
         *(
             [f"Not checked, as it takes a download: whether the archives have {', '.join(unknown)}."]
             if unknown

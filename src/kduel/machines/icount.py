@@ -350,7 +350,8 @@ class Icount(MachineKind[IcountSettings]):
     architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
     of_contenders: ClassVar[tuple[str, ...]] = ("cpus", "topology")
     summary: ClassVar[str] = (
-        "a deterministic virtual machine that counts instructions: exact, on any host, in parallel"
+        "a deterministic virtual machine that counts instructions: exact, on any host, in parallel; or, with scheduling = true, "
+        "2 to 16 CPUs of one speed, for schedulers"
     )
 
     def read_settings(self, table: dict[str, Any]) -> IcountSettings:
