@@ -7,9 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
+from kduel.judge.verdict.judge import judge_primary
+from kduel.judge.verdict.rule import Rule
 from kduel.run.decision import Decision
 from kduel.run.records import Records
 from kduel.store.documents import TrialRecord
@@ -28,8 +31,10 @@ def blocks_of(values: list[tuple[float, float]], exact: bool = True) -> Any:
         }
         return [Samples(benchmark="wakeup", metric=COUNT, blocks=blocks, values=columns, conditions=conditions)]
 
-    machine = SimpleNamespace(evidence=SimpleNamespace(varies=not exact))
-    return SimpleNamespace(lock=SimpleNamespace(machine=machine), samples=samples)
+    machine = SimpleNamespace(evidence=SimpleNamespace(varies=not exact), resolution=0.0)
+    records = SimpleNamespace(excluded_contenders=set)
+    rule = Rule.of_edition(2, max_blocks=20)
+    return SimpleNamespace(lock=SimpleNamespace(machine=machine), samples=samples, records=records, rule=rule)
 
 
 @pytest.mark.parametrize(
@@ -116,3 +121,25 @@ def test_a_block_in_turns_of_which_a_trial_is_missing_is_made_again_as_a_whole()
     )  # fmt: skip
     Records.put_aside_parts(view)
     assert aside == [("2-a", "block-interrupted")] and [*view.by_id] == ["1-a", "1-b"] and view.in_block == {1: 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "resolution", "over"),
+    [
+        ([(1.0, 2.0), (2.0, 1.0)], 40e-6, True),
+        ([(1.0, 2.0), (2.0, 1.0)], 0.0, False),
+        ([(1.0, 2.0), (1.0, 3.0)], 40e-6, True),
+    ],
+)
+def test_exact_cpus_stop_at_what_depends_on_conditions(
+    values: list[tuple[float, float]], resolution: float, over: bool
+) -> None:
+    """A further block has other conditions, and cannot take a sign back; where operations are counted it is cheap."""
+    view = blocks_of(values)
+    view.lock.machine.resolution = resolution
+    view.lock.blocks, view.lock.steps = SimpleNamespace(fixed=None), [SimpleNamespace(primary=["latency-p99"])]
+    view.complete_blocks, view.repeats = lambda: [1, 2], partial(Decision.repeats, view)
+    plain = view.samples
+    view.samples = lambda blocks: [structs.replace(one, primary=True, counted=True) for one in plain(blocks)]
+    view.judge_primary = lambda: judge_primary(view.samples([1, 2]), view.rule)
+    assert Decision.is_finished(view) is over

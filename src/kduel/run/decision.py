@@ -99,9 +99,13 @@ class Decision:
             return False
         if not any(step.primary for step in self.lock.steps):
             return not self.lock.machine.evidence.varies
-        if self.repeats(complete):
+        out = self.records.excluded_contenders()
+        # Exact CPUs take minutes for a block, and no further one decides what depends on conditions.
+        if self.lock.machine.resolution and all(
+            one.decided or one.depends for one in self.judge_primary() if one.contender not in out
+        ):
             return True
-        return is_finished(self.samples(complete), self.rule, without=self.records.excluded_contenders())
+        return self.repeats(complete) or is_finished(self.samples(complete), self.rule, without=out)
 
     def repeats(self, blocks: list[int]) -> bool:
         """True if the last two of these blocks agree: then no block of an exact machine gives anything else."""
