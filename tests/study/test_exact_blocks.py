@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 EXACT = "exact = true"
 
@@ -42,3 +46,19 @@ def test_a_block_in_which_nothing_was_measured_is_repeated_whole(kduel, write_st
     done = kduel("run", study, "--out", tmp_path / "run")
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
     assert count(tmp_path / "run") >= 2
+
+
+OWN = """[study]
+name = "own"
+[[contender]]
+kernel = ["debian:6.1", "debian:6.12"]
+[[benchmark]]
+use = "wakeup"
+"""
+
+
+@pytest.mark.parametrize(("words", "most"), [({}, 1), ({"max_blocks": 3}, 3), ({"fixed_blocks": 2}, 2)])
+def test_exact_cpus_have_one_block_unless_more_are_asked_for(words: dict[str, Any], most: int) -> None:
+    """No further one decides what depends on conditions."""
+    study = assemble(parse_study(OWN, "own"), OWN, "own", machine="icount:cpus=4,scheduling=true", **words)
+    assert study.blocks.count == most

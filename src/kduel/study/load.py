@@ -81,6 +81,9 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
     elif max_blocks is not None:
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
+    elif settings.get("scheduling") and settings.get("online") != "both" and blocks.max == Blocks().max:
+        # The first block decides, or shows that conditions do.
+        blocks = msgspec.structs.replace(blocks, max=1)
     if turns is not None:
         blocks = msgspec.structs.replace(blocks, turns=turns)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
