@@ -60,6 +60,15 @@ def test_with_scheduling_nothing_is_counted_per_operation() -> None:
     assert not never({"cpus": 4, "scheduling": True}, "wakeup")
 
 
+def test_without_scheduling_nothing_is_timed_on_several_cpus() -> None:
+    """A CPU would be the faster the more of the others are idle, and nothing would say so."""
+    never = machine_kind("icount").never
+    for benchmark in ("wakeup", "tasks", "kload", "hackbench", "kbench"):
+        assert "unless scheduling = true" in never({"cpus": 4}, benchmark)
+        assert "unless scheduling = true" in never({"topology": "two-llc"}, benchmark)
+    assert not never({"cpus": 4}, "sharing") and not never({}, "wakeup")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

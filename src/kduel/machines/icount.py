@@ -399,8 +399,11 @@ class Icount(MachineKind[IcountSettings]):
             return "with scheduling = true nothing is counted but time" if benchmark in alone else ""
         if benchmark == SHARING.name and not several:
             return "the cache lines that CPUs share take two CPUs at least: --machine icount:cpus=2, or cpus = 2 in [machine]"
-        if several and benchmark in (BOOT.name, KBENCH.name, REQUEST.name, TOUCHING.name):
-            return "with several CPUs only shared cache lines are counted (benchmark sharing)"
+        if several and benchmark != SHARING.name:
+            # A CPU is the faster the more of the others are idle: no time means anything.
+            return (
+                "with several CPUs only shared cache lines are counted (benchmark sharing), unless scheduling = true"
+            )
         if benchmark == BOOT.name and settings.get("layouts"):
             return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
         return ""
