@@ -25,8 +25,8 @@ LAG = 16
 WARNING = (
     "Times are virtual: {cpus} CPUs of one constant speed, each of which executes one instruction in {cpus} ns, in turns of "
     "{quantum:,} instructions. They show what the scheduler decides, not the speed of hardware: there are no caches, no threads "
-    "that slow each other down, no sleep states, and interrupts between CPUs arrive at the next turn. Differences of less than "
-    "{resolution} us are not resolved."
+    "that slow each other down, no sleep states, and interrupts between CPUs arrive at the next turn. Differences are not "
+    "resolved below {resolution} us, or below what a CPU was once behind in a trial."
 )
 
 Quantum = Annotated[int, Meta(ge=1000, le=1_000_000)]
