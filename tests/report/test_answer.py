@@ -125,7 +125,7 @@ def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() ->
     ], "with the number of the table"  # fmt: skip
     assert "1 more" in said
     assert "(exact, in virtual time" in said
-    results.metrics[0].warnings = [FindingResult(code="few-conditions", message="three")]
+    results.metrics[0].warnings = [FindingResult(code="one-sign", message="three")]
     assert "(of so few conditions that some may be chance, in virtual time" in answer(results).text
 
 

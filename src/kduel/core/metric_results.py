@@ -229,6 +229,11 @@ class MetricResult(Struct, kw_only=True):
         return bool(self.verdict == "equal" and self.resolution and self.mean != self.baseline_mean)
 
     @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """The values of baseline and contender under each condition."""
+        return [(one.baseline, one.contender) for one in self.conditions]
+
+    @property
     def agreeing(self) -> list[ConditionResult]:
         """The conditions under which the difference has the sign of the effect, and is resolved."""
         effect = self.effect or 0

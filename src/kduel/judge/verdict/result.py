@@ -60,7 +60,7 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
     result.conditions = c.conditions
     if finding.scale == "exact":
-        pairs = [(one.baseline, one.contender) for one in result.conditions]
+        pairs = result.pairs
         if pairs:
             show_range(result)
         else:
@@ -203,7 +203,7 @@ def show_range(result: MetricResult) -> None:
     before, after = (float(np.mean([getattr(one, arm) for one in middle])) for arm in ("baseline", "contender"))
     result.baseline_mean = result.baseline_median = before
     result.mean = result.median = after
-    show_shares(result, [(one.baseline, one.contender) for one in result.conditions])
+    show_shares(result, result.pairs)
 
 
 def show_shares(result: MetricResult, pairs: Sequence[tuple[float, float]]) -> None:

@@ -11,7 +11,7 @@ from kduel.core.format import effect, interval_text, percent, plain_number, rela
 from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.judge.lint.findings import few_conditions, maximum
+from kduel.judge.lint.findings import maximum, one_sign
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import (
     COUNTING,
@@ -47,7 +47,7 @@ HEAVY = 86
 """Weight of a finding with which a verdict is not the last word."""
 RATES = ("/s", "ops", "Hz")
 COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
-FEW_CONDITIONS = few_conditions.PLUGIN.name
+ONE_SIGN = one_sign.PLUGIN.name
 REAL = ": not the times of real hardware"
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
@@ -255,7 +255,7 @@ def certainty(results: Results) -> str:
     some = f", of which {plain_number(100 * results.study.alpha)} % may be chance" if evidence(results).varies else ""
     hints = f"hints{some}, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
-        few = any(one.code == FEW_CONDITIONS for m in metrics for one in m.warnings)
+        few = any(one.code == ONE_SIGN for m in metrics for one in m.warnings)
         exactly = "of so few conditions that some may be chance" if few else "exact"
         virtual = f"{exactly}, in virtual time{REAL}" if results.machine.resolution else ""
         return hints if evidence(results).varies else virtual

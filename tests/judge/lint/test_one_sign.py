@@ -8,7 +8,7 @@ from msgspec import structs
 
 from kduel.core.experiment import RESOLUTION
 from kduel.judge.lint.case import cases
-from kduel.judge.lint.findings.few_conditions import chance_of_one_sign, few_conditions
+from kduel.judge.lint.findings.one_sign import chance_of_one_sign, one_sign
 
 
 def told(before: list[float], after: list[float], *, cpus: bool = True) -> list[str]:
@@ -25,7 +25,7 @@ def told(before: list[float], after: list[float], *, cpus: bool = True) -> list[
     results = linted(found, exact=True)
     results.machine.facts = {RESOLUTION: 40_000} if cpus else {}
     (case,) = cases(results, [found])
-    return list(few_conditions(case))
+    return list(one_sign(case))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def told(before: list[float], after: list[float], *, cpus: bool = True) -> list[
         ([100, 300, 200], [100, 300, 200], ""),
     ],
 )
-def test_few_conditions_of_one_sign_are_a_finding(before: list[float], after: list[float], said: str) -> None:
+def test_one_sign_under_few_conditions_is_a_finding(before: list[float], after: list[float], said: str) -> None:
     found = told(before, after)
     assert said in found[0] if said else not found
 

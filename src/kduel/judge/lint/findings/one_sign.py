@@ -9,11 +9,11 @@ from kduel.judge.lint.finding import Finding
 from kduel.judge.verdict.headline import matters
 
 
-def few_conditions(case: Case) -> Iterator[str]:
+def one_sign(case: Case) -> Iterator[str]:
     """A difference in what the scheduler's least decision changes, which chance explains more often than a verdict may err."""
     if not case.exact_cpus or not matters(case.result):
         return
-    pairs = [(one.baseline, one.contender) for one in case.result.conditions] or [(0.0, 0.0)]
+    pairs = case.result.pairs or [(0.0, 0.0)]
     if (chance := chance_of_one_sign(pairs)) > case.rule.alpha:
         ranges = "ranges that do not overlap" if len(pairs) > 1 and apart(pairs) else "one sign"
         yield (
@@ -38,11 +38,11 @@ def chance_of_one_sign(pairs: list[tuple[float, float]]) -> float:
 
 
 PLUGIN = Finding(
-    name="few-conditions", cause="So few conditions may agree by chance", weight=87,
+    name="one-sign", cause="So few conditions may agree by chance", weight=87,
     meaning="On exact CPUs with scheduling = true the least change makes the scheduler decide otherwise from some moment on, and a "
     "percentile of the same kernel can be seven times as large under another condition. A difference without any cause has one sign in "
     "all of three conditions in one of four cases, and in all of six in one of 32; without conditions it always has one. Told where "
     "that is likelier than the errors that the study allows.",
     remedy="Measure more blocks (`--blocks 3`), each of which draws conditions of its own, or give the benchmark `conditions = 8`.",
-    check=few_conditions,
+    check=one_sign,
 )  # fmt: skip
