@@ -11,7 +11,7 @@ from kduel.benchmarks.tasks import read_ktasks
 from kduel.benchmarks.wakeup import PLUGIN as WAKEUP
 from kduel.benchmarks.wakeup import read_kwake
 from kduel.core.errors import InputError, NotMeasuredError, unknown_name
-from kduel.core.experiment import Step
+from kduel.core.experiment import RESOLUTION, Step
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.explain.sharing.btf import BrokenBtfError, Btf
@@ -68,15 +68,15 @@ def find_slowest(machine: IcountMachine, chosen: Subject, name: str, index: int)
         if outcome.void:
             raise NotMeasuredError(f"the wake-ups of {name} could not be watched: {outcome.void}: {outcome.message}")
         cpus, shift = machine.settings_of(arm).cpus, machine.shift_of(arm)
-        resolution = turns.resolution(cpus, machine.icount.quantum) << shift
+        slack = turns.resolution(cpus, machine.icount.quantum) << shift
         try:
             told = told_by(Raw.read(step_directory(trial.into, index, step.label)), step)
-            waits = find_waits(Switches(kept.read_text(errors="replace"), shift), told, resolution)
+            waits = find_waits(Switches(kept.read_text(errors="replace"), shift), told, slack)
         except (ParseError, BrokenSwitchesError) as error:
             raise NotMeasuredError(f"the wake-ups of {name} cannot be told: {error}") from error
     return Waits(
         contender=name, release=arm.kernel.release, qemu=machine.facts["qemu"].split()[0], cpus=cpus,
-        resolution=resolution, waits=waits,
+        resolution=outcome.facts[RESOLUTION], waits=waits,
     )  # fmt: skip
 
 
