@@ -9,6 +9,8 @@ from msgspec import Meta, Struct, structs
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
 from kduel.benchmarks.git_status import PLUGIN as GIT
 from kduel.benchmarks.kbench import check_line, read_lines
+from kduel.benchmarks.mariadb import CLIENT as MARIADB_CLIENT
+from kduel.benchmarks.mariadb import PLUGIN as MARIADB
 from kduel.benchmarks.memcached import PLUGIN as MEMCACHED
 from kduel.benchmarks.memcached import PORT as MEMCACHED_PORT
 from kduel.benchmarks.nginx import PLUGIN as NGINX
@@ -50,6 +52,7 @@ class Application(Struct, frozen=True, kw_only=True):
 
 Name = Literal[
     "redis-get", "redis-set", "nginx-kept", "nginx-new", "sqlite-commit", "postgres-select", "git-status", "memcached-get",
+    "mariadb-select",
 ]  # fmt: skip
 """Their order is that of the plug-in's regions: a new one comes last."""
 
@@ -122,6 +125,13 @@ APPLICATIONS: dict[Name, Application] = {
         packages=MEMCACHED.packages,
         service=MEMCACHED.service(MEMCACHED.Parameters()),
     ),
+    "mariadb-select": Application(
+        about="SELECT of a row by its key, over a local socket",
+        to=f'--command "{MARIADB_CLIENT.replace(chr(34), "")} -n sbtest"',
+        send="SELECT k FROM sbtest1 WHERE id = 4711;\n",
+        packages=MARIADB.packages,
+        service=in_memory(MARIADB.service(MARIADB.Parameters())),
+    ),
 }
 
 
@@ -158,7 +168,7 @@ class Request(Benchmark[RequestParameters]):
 
     name = "request"
     summary = (
-        "Kernel and user instructions of one request of Redis, memcached, nginx, SQLite, PostgreSQL or git "
+        "Kernel and user instructions of one request of Redis, memcached, nginx, SQLite, PostgreSQL, MariaDB or git "
         "(our krequest; machine icount)"
     )
     programs = (PROGRAM,)
