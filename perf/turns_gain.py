@@ -71,9 +71,14 @@ def pieces(run: RunDir, turns: int) -> list[tuple[StepTurns, float]]:
 def show(after: RunDir, in_turns: RunDir, turns: int) -> None:
     """Print the tables."""
     print(f"{'metric':44} {'blocks':>6} {'one after the other':>20} {f'turns of {turns} ms':>16} {'gain':>6}")
-    for one, other in zip(collect(after.path), collect(in_turns.path), strict=True):
-        first, second = spread(one), spread(other)
+    # A metric that no trial of a run has is in its tables neither: by name, not by place.
+    second_of = {f"{table.benchmark}/{table.metric.name}": table for table in collect(in_turns.path)}
+    for one in collect(after.path):
         name = f"{one.benchmark}/{one.metric.name}"
+        if name not in second_of:
+            continue
+        other = second_of[name]
+        first, second = spread(one), spread(other)
         print(
             f"{name[:44]:44} {len(pairs(other)):6} {100 * first:19.2f}% {100 * second:15.2f}% {first / second:6.1f}"
         )
