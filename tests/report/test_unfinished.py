@@ -138,3 +138,11 @@ def test_an_interval_within_delta_of_too_few_blocks_is_not_open_for_its_spread()
     assert step.startswith("Undecided, partly as the interval lies"), "the other one is undecided for its spread"
     within.n = 10
     assert "counts from" not in "".join(by_reason([within], results))
+
+
+def test_a_real_machine_is_not_called_emulated() -> None:
+    """That all its trials share a boot is to be known of its times, too."""
+    from kduel.core.experiment import MachineRecord
+
+    warned = [MachineRecord(kind=kind, timing_warning="All trials run in one boot.") for kind in ("local", "qemu")]
+    assert [one.unreal for one in (*warned, MachineRecord(kind="qemu"))] == [False, True, False]

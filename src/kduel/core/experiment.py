@@ -230,6 +230,11 @@ class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
         return Evidence.COUNTED if self.exact else Evidence.SAMPLED
 
     @property
+    def unreal(self) -> bool:
+        """True if its times are not those of real hardware. What is to be known of this very machine's is something else."""
+        return bool(self.timing_warning) and self.kind != "local"
+
+    @property
     def resolution(self) -> float:
         """Seconds below which it resolves no time; 0 where it says nothing of that."""
         return resolution_in(self.facts)

@@ -70,7 +70,7 @@ def find_unfinished(results: Results) -> PlanProgress | None:
 
 def limits_of(results: Results) -> list[str]:
     """Clauses on what the verdicts of a run are not: of real hardware, of the whole plan."""
-    emulated = results.machine.timing_warning and any(metric.scale != "exact" for metric in results.metrics)
+    emulated = results.machine.unreal and any(metric.scale != "exact" for metric in results.metrics)
     unfinished = find_unfinished(results)
     return [*([EMULATED] if emulated else []), *([unfinished.text] if unfinished else [])]
 

@@ -261,7 +261,7 @@ def certainty(results: Results) -> str:
         return hints if evidence(results).varies else virtual
     together = " for all of them together" if len(results.gating) > 1 else ""
     sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
-    return f"{sure}; {EMULATED}" if results.machine.timing_warning else sure
+    return f"{sure}; {EMULATED}" if results.machine.unreal else sure
 
 
 def next_step(results: Results, run: str) -> tuple[str, str]:
@@ -316,5 +316,5 @@ def why_nothing_follows(results: Results) -> str:
             return (
                 f"Nothing is left to decide, but finding [{note.number}] may upset it: {note.cause or note.message}."
             )
-    real = "; for the times of real hardware, measure on a real machine" if results.machine.timing_warning else ""
+    real = "; for the times of real hardware, measure on a real machine" if results.machine.unreal else ""
     return f"Nothing is left to decide: no further trial is needed{real}."
