@@ -6,7 +6,8 @@
 Counts what studies/known-changes.toml lists between Debian's cloud kernels: one boot of each kernel for all operations, with
 the functions. Shared lines are those of the published atlas; with --names they are counted anew, and touched ones, in
 two boots a row at least. --twice boots each kernel a second time, past the cache, and compares byte by byte. --only takes rows whose title
-contains TEXT. --write replaces the tables in docs/evidence/known-changes.md. What is in the cache takes seconds.
+contains TEXT. --write replaces the tables in docs/evidence/known-changes.md, with --only these rows of them. What is in the cache
+takes seconds.
 
 --built counts the rows with patches instead: single commits, both sides built here from one source, each row in one boot
 of each side. --expected builds nothing, and has the rows as they are expected.
@@ -100,12 +101,19 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     place: list[str] = field(default_factory=list)
     note: str = ""
     patches: tuple[str, str] | None = None
+    config: str = ""
+
+    @property
+    def head(self) -> str:
+        """What a row of a table begins with."""
+        return f"{self.commit} {self.title}"
 
     @property
     def kernels(self) -> tuple[str, str]:
         """Names of both kernels, as `kduel run` takes them."""
         if self.patches:
-            without, with_it = (f"{BUILT},patch={PATCHES / name}" if name else BUILT for name in self.patches)
+            built = BUILT.replace(",ccache=", f"+{self.config},ccache=") if self.config else BUILT
+            without, with_it = (f"{built},patch={PATCHES / name}" if name else built for name in self.patches)
             return without, with_it
         older, newer = self.bracket
         return kernel_of(older), kernel_of(newer)
@@ -368,22 +376,23 @@ def touched_lines(change: Change, found: SharingExplanation) -> Counted:
     )
 
 
-def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) -> list[Counted | None]:
-    """All rows, in their order; nothing for those that are not counted."""
+def count_all(changes: list[Change], cache: Cache, given: argparse.Namespace) -> dict[str, Counted]:
+    """All rows that are counted, by what they begin with."""
     if given.built:
-        return [tell(change, count_built(change, cache)) for change in changes]
-    found = count_operations(changes, cache, given.conditions, given.twice)
+        return {change.head: tell(change, count_built(change, cache)) for change in changes}
+    by_number = count_operations(changes, cache, given.conditions, given.twice)
+    found = {changes[number].head: counted for number, counted in by_number.items()}
     atlas = read_results(ATLAS)
-    for number, change in enumerate(changes):
+    for change in changes:
         if change.way == "touched" and given.names:
-            found[number] = touched_lines(change, named_lines(change, cache))
+            found[change.head] = touched_lines(change, named_lines(change, cache))
         elif change.way == "shared":
-            found[number] = (
+            found[change.head] = (
                 counted_lines(change, named_lines(change, cache)) if given.names else published_lines(change, atlas)
             )
-        if number in found:
-            tell(change, found[number])
-    return [found.get(number) for number in range(len(changes))]
+        if change.head in found:
+            tell(change, found[change.head])
+    return found
 
 
 def tell(change: Change, counted: Counted) -> Counted:
@@ -397,23 +406,38 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def tables(changes: list[Change], counted: list[Counted | None]) -> dict[str, list[str]]:
-    """The document's tables, by name."""
-    results = [result_of(change, one) for change, one in zip(changes, counted, strict=True)]
-    many = Counter(results)
+def document_rows(name: str) -> dict[str, tuple[str, ...]]:
+    """Rows of a table of the document, by what they begin with."""
+    inner = DOCUMENT.read_text("utf-8").partition(f"<!-- table {name} -->")[2].partition(f"<!-- end of {name}")[0]
+    rows = (tuple(line[2:-2].split(" | ")) for line in inner.splitlines() if line.startswith("| "))
+    return {row[0]: row for row in rows}
+
+
+def row_of(change: Change, one: Counted) -> tuple[str, ...]:
+    """The row of a change that was counted; its last cell is the result."""
+    places = ", ".join(f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items())
+    sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
+    operation = change.operation if change.patches else f"{change.operation}, {' > '.join(change.bracket)}"
+    figures = f"{one.figures}, {one.word}"
+    return change.head, change.release, sign, operation, figures, places, one.rest, result_of(change, one)
+
+
+def tables(
+    changes: list[Change], counted: Mapping[str, Counted], kept: Mapping[str, tuple[str, ...]]
+) -> dict[str, list[str]]:
+    """The document's tables, by name; rows that were not counted anew are those that are kept."""
+    rows = [
+        row_of(change, counted[change.head]) if change.head in counted else kept[change.head]
+        for change in changes
+        if change.head in counted or change.head in kept
+    ]
+    left = [
+        (one.head, one.release, one.published, result_of(one, None), one.operation, one.source)
+        for one in changes
+        if one.head not in counted and one.head not in kept
+    ]
+    many = Counter([row[-1] for row in rows] + [row[3] for row in left])
     summary = table(["result", "rows"], [(name, many[name]) for name in ORDER if many[name]])
-    rows, left = [], []
-    for change, one, result in zip(changes, counted, results, strict=True):
-        head = f"{change.commit} {change.title}"
-        if one is None:
-            left.append((head, change.release, change.published, result, change.operation, change.source))
-            continue
-        places = ", ".join(
-            f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items()
-        )
-        sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
-        operation = change.operation if change.patches else f"{change.operation}, {' > '.join(change.bracket)}"
-        rows.append((head, change.release, sign, operation, f"{one.figures}, {one.word}", places, one.rest, result))
     told = [f"- **{change.commit}**, {change.operation}: {change.note}" for change in changes if change.note]
     notes = [line for one in told for line in wrap(one, 120, subsequent_indent="  ", break_on_hyphens=False)]
     if changes and changes[0].patches:
@@ -449,7 +473,7 @@ def expected_table(changes: list[Change]) -> list[str]:
         heads,
         [
             (
-                f"{one.commit} {one.title}",
+                one.head,
                 one.release,
                 f"{one.published} ({one.source})",
                 one.operation,
@@ -497,15 +521,14 @@ def main() -> None:
     given = parser.parse_args()
     if given.expected and not given.built:
         parser.error("--expected is of single commits: add --built")
-    if given.only and given.write:
-        parser.error("--write needs all rows: leave out --only")
     wanted = [one for one in read_changes() if (one.patches is not None) == given.built]
     changes = [one for one in wanted if not given.only or any(text in one.title for text in given.only)]
-    found = (
-        {"known-changes-built": expected_table(changes)}
-        if given.expected
-        else tables(changes, count_all(changes, Cache(), given))
-    )
+    if given.expected:
+        found = {"known-changes-built": expected_table(changes)}
+    else:
+        counted = count_all(changes, Cache(), given)
+        kept = document_rows("known-changes-built" if given.built else "known-changes") if given.only else {}
+        found = tables(wanted if given.write else changes, counted, kept if given.write else {})
     for name, lines in found.items():
         print("\n".join([*lines, ""]))
         if given.write:

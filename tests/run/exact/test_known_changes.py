@@ -48,14 +48,18 @@ def counted(
 def test_the_data_can_be_counted() -> None:
     changes = known.read_changes()
     assert len(changes) >= 40
+    heads = [(change.head, change.patches is None) for change in changes]
+    assert len(set(heads)) == len(heads), "two rows are told apart by their titles"
     for change in changes:
         assert len(change.commit) == 12 and int(change.commit, 16), change.title
         assert {place[0] for place in change.place} <= set("+->"), change.title
         if change.patches:
             assert change.way == "build" and change.operation in OPERATIONS and change.sign, change.title
+            assert all(change.config in kernel for kernel in change.kernels)
             without, with_it = (read_recipe(kernel)[1].patch for kernel in change.kernels)
             assert without != with_it, f"{change.title}: both sides are the same"
             continue
+        assert not change.config, f"{change.title}: Debian's kernels have a configuration"
         if change.way in ("time", "build", "operation"):
             assert not change.control and change.bracket == ("", "")
             continue
@@ -173,3 +177,20 @@ def test_the_document_has_the_rows_of_the_data() -> None:
         assert f"| {change.commit} {change.title} |" in (built if change.patches else brackets + left), (
             f"perf/known_changes.py --write: {change.title} is missing"
         )
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_rows_that_are_not_counted_anew_stay_in_the_document(built: bool, tmp_path: Path) -> None:
+    """A row is counted again by itself (--only), and the others' kernels are not built for it."""
+    changes = [change for change in known.read_changes() if (change.patches is not None) == built]
+    kept = known.document_rows("known-changes-built" if built else "known-changes")
+    copy = tmp_path / known.DOCUMENT.name
+    copy.write_bytes(known.DOCUMENT.read_bytes())
+    for name, lines in known.tables(changes, {}, kept).items():
+        known.write(name, lines, copy)
+    assert copy.read_text("utf-8") == known.DOCUMENT.read_text("utf-8")
+    one = next(change for change in changes if change.head in kept)
+    counted = known.Counted(figures="7 > 8", word="more", places={}, rest="")
+    anew = known.tables(changes, {one.head: counted}, kept)["known-changes-built" if built else "known-changes"]
+    assert [line for line in anew if "7 > 8, more" in line] == [f"| {' | '.join(known.row_of(one, counted))} |"]
+    assert len(anew) == len(known.tables(changes, {}, kept)["known-changes-built" if built else "known-changes"])
