@@ -1,7 +1,7 @@
 """Exact counts against the counter of a real processor: kernel instructions of each operation, on a machine that runs the kernel
 that was counted.
 
-    kduel run KERNEL KERNEL --suite exact --single --aa --out counted
+    kduel run KERNEL --aa --suite exact --single --out counted
     python perf/exact_hardware.py counted/results.json [--only NAME]... [--count 200] [--event instructions:k]
 
 To be run as root, best alone on an x86 machine with a performance counter, under KERNEL (its release is compared). kbench calls each
@@ -54,7 +54,15 @@ def counted(kbench: Path, operation: str, count: int, event: str) -> tuple[int, 
     """Calls, and events in all of kbench and its children. Raises ParseError where perf does not count the event."""
     with tempfile.NamedTemporaryFile("r") as out:
         words = ["perf", "stat", "-x,", "-o", out.name, "-e", event, "--"]
-        words += [str(kbench), "--exact", "--count", str(count), "--cpu", str(max(os.sched_getaffinity(0))), operation]
+        words += [
+            str(kbench),
+            "--exact",
+            "--count",
+            str(count),
+            "--cpu",
+            str(max(os.sched_getaffinity(0))),
+            operation,
+        ]
         done = subprocess.run(words, env=os.environ | {"LC_ALL": "C"}, capture_output=True, text=True, check=False)
         told = "\n".join(line for line in out.read().splitlines() if line and not line.startswith("#"))
     if done.returncode:
@@ -99,9 +107,13 @@ def main() -> None:
     read.add_argument("--event", default=EVENT, help="of perf stat")
     given = read.parse_args()
     results = read_results(given.results)
-    contender, here = results.contenders[0], platform.release()
+    results = results.exact or results
+    here = platform.release()
+    contender = next((one for one in results.contenders if one.release == here), results.contenders[0])
     if given.event == EVENT and contender.release != here:
-        sys.exit(f"{given.results} counted {contender.release}, and this machine runs {here}: boot that kernel")
+        sys.exit(
+            f"{given.results} has no counts of {here}, which this machine runs: count it, or boot {contender.release}"
+        )
     means = values(results, COUNTED, "instructions-mean")
     exact = {name: means[name].get(contender.name) for name in given.only or means if name not in MODULES}
     for line in table(
