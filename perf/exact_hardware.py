@@ -1,7 +1,7 @@
 """Exact counts against the counter of a real processor: kernel instructions of each operation, on a machine that runs the kernel
 that was counted.
 
-    kduel run KERNEL --aa --suite exact --single --out counted
+    kduel run --aa 2 KERNEL --suite exact --single --out counted
     python perf/exact_hardware.py counted/results.json [--only NAME]... [--count 200] [--event instructions:k]
 
 To be run as root, best alone on an x86 machine with a performance counter, under KERNEL (its release is compared). kbench calls each
