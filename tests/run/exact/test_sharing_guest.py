@@ -149,7 +149,6 @@ def test_a_trial_is_proved_by_its_twin_on_four_cpus(tmp_path: Path) -> None:
     assert not outcome.void and "bit for bit" in outcome.facts["proof"], outcome.message
     null_call, dup, create = (ready.prepared.parse(tmp_path, index) for index in range(3))
     assert null_call["lines"] == 0 and dup["lines"] == 2  # of files_struct: its lock and its descriptors
-    assert null_call["lines-locked"] == 0 < dup["lines-locked"] < dup["lines-accesses"]
     assert create["lines"] > 10  # of the directory
 
 
