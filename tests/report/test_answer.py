@@ -33,13 +33,13 @@ CLOSED = "Nothing is left to decide: no further trial is needed"
 def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> None:
     counted, timed = answer(with_exact(tmp_path)).parts
     change = r"([\w-]+) takes ([\d.]+) % (more|fewer|longer|less)"
-    assert re.findall(change, counted.claim) == [("getpid", "0.581", "more"), ("context-switch", "2.88", "fewer")]
-    assert counted.claim.index("patched") < counted.claim.index("parent") and "1 more differs" in counted.claim
+    assert re.findall(change, counted.text) == [("getpid", "0.581", "more"), ("context-switch", "2.88", "fewer")]
+    assert counted.text.index("patched") < counted.text.index("parent") and "1 more differs" in counted.text
     assert answer(with_exact(tmp_path)).meaning, "counted, one is better and one is worse; timed, too"
-    assert re.findall(change, timed.claim) == [
+    assert re.findall(change, timed.text) == [
         ("perf-bench-sched-pipe", "3.9", "longer"), ("hackbench-10g", "6.7", "less")
     ]  # fmt: skip
-    assert "(+2.2 to +5.7 %)" in timed.claim and "95 %" in timed.sure and "emulated" in timed.sure
+    assert "(+2.2 to +5.7 %)" in timed.text and "95 %" in timed.sure and "emulated" in timed.sure
 
 
 def test_an_operation_has_words_beside_its_name() -> None:
@@ -124,9 +124,12 @@ def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() ->
         ("getpid", "91", "9,000"), ("context-switch", "5.5", "450")
     ], "with the number of the table"  # fmt: skip
     assert "1 more" in said
-    assert "(exact, in virtual time" in said
+    assert said.endswith(". Exact, in virtual time: not the times of real hardware.")
     results.metrics[0].warnings = [FindingResult(code="one-sign", message="three")]
-    assert "(of so few conditions that some may be chance, in virtual time" in answer(results).text
+    assert ". Of so few conditions that some may be chance, in virtual time" in answer(results).text
+    results.metrics[0].warnings = []
+    results.machine.facts.clear()
+    assert answer(results).text.endswith(". Exact: a repetition gives the same numbers."), "how sure, for counts, too"
 
 
 def test_a_name_is_short_only_where_the_change_says_what_is_measured() -> None:
@@ -152,7 +155,7 @@ def test_words_of_an_operation_lean_on_no_other() -> None:
 
 def test_where_nothing_is_decided_it_is_the_headline() -> None:
     results = undecided()
-    assert answer(results).text == f"{headlines(results)[0].text} (6 of up to 20 blocks, not finished)."
+    assert answer(results).text == f"{headlines(results)[0].text}. 6 of up to 20 blocks, not finished."
     assert answer(results, "RUN").command == "kduel resume RUN"
 
 
@@ -169,7 +172,8 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
     assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
-    assert "undecided in 2, the same in 2 of 5" in said.text, "two are not judged"
+    assert "Of 5 metrics, 2 are undecided, 2 are the same." in said.text, "two are not judged"
+    assert "(−31.4 to −12.7 %; neither way is better)" in said.text, "what is neither faster nor slower"
     assert not re.search(r"\d of \d", said.step), "the answer counts, and nothing counts otherwise"
     assert "too coarse" not in said.step, "as no number of trials helps that"
 
@@ -262,7 +266,7 @@ def test_only_what_decides_is_in_it() -> None:
     assert "takes" not in said and "does" not in said and "is 1" not in said
     for metric in primary:
         metric.role = "exploratory"
-    assert "hints, of which 5 % may be chance" in answer(results).text
+    assert "up to 5 % of such differences may be chance" in answer(results).text
 
 
 def test_what_the_benchmark_sets_is_not_in_it() -> None:
@@ -308,7 +312,8 @@ def test_a_matrix_is_counted_in_one_way(tmp_path: Path) -> None:
         head: [cell for cell in part.heat if cell.column.startswith(head)] for head in ("SCHED_OTHER", "SCHED_FIFO")
     }
     for claim, mine in zip((first, second), cells.values(), strict=True):
-        assert len(mine) == 9 and f"undecided in {sum(cell.tone == 'undecided' for cell in mine)} of 9" in claim
+        assert len(mine) == 9 and "Of 9 benchmarks, " in claim
+        assert f"{sum(cell.tone == 'undecided' for cell in mine)} are undecided" in claim
     better = sum(cell.tone == "better" for cell in cells["SCHED_OTHER"])
     assert f"{better - 1} more are better" in first and better == 3
     assert not re.search(r"\d of \d", answer(results).step)
@@ -319,7 +324,9 @@ def test_what_else_differs_in_a_matrix_is_counted_where_its_first_metric_shows_n
     results = matrix(tmp_path)
     (second,) = [one for one in answer(results).parts[0].claims if "SCHED_FIFO" in one]
     shown = [m for m in results.gating if m.contender == "SCHED_FIFO" and m.claimed and m.verdict != "equivalent"]
-    assert shown and f"{len(shown)} other metrics differ" in second
+    assert len(shown) == 3 and "; 2 other metrics differ. Of 9 benchmarks, 9 are undecided in wall" in second
+    largest = max(shown, key=lambda m: abs(m.effect_pct or 0.0))
+    assert f"With SCHED_FIFO against SCHED_RR, {largest.benchmark}/{largest.metric} is " in second, "the largest by name"
 
 
 def test_a_direction_is_named_for_each_that_is_only_counted() -> None:

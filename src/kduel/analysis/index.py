@@ -18,7 +18,7 @@ from kduel.core.text import plural
 from kduel.core.toml import shorten
 from kduel.store.rundir import INDEX
 
-VERSION = 12
+VERSION = 13
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""

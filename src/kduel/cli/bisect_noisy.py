@@ -12,6 +12,7 @@ from kduel.cli.bisect_options import BisectOptions
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.cache import Cache
 from kduel.core.errors import NOT_MEASURED
+from kduel.core.experiment import Better
 from kduel.core.progress import Progress
 from kduel.report.campaigns.page import html
 from kduel.run.bisect.boots import BootMeasurement, boot_study, choose_metric
@@ -37,7 +38,7 @@ def search_by_command(tree: Path, work: Path, history: History, options: BisectO
         outcome = search(task, state_directory(work, task), command, progress)
     finally:
         command.close()
-    show_outcome(outcome, task, options)
+    show_outcome(outcome, task, options, what=options.metric or f"what '{line}' prints")
 
 
 def search_by_boots(
@@ -45,7 +46,8 @@ def search_by_boots(
 ) -> None:
     """Search by a benchmark's metric, in fresh boots of each commit's kernel."""
     machine, benchmark = options.machine, options.benchmark
-    metric = choose_metric(boot_study(benchmark, machine), options.metric)
+    chosen = choose_metric(boot_study(benchmark, machine), options.metric)
+    metric = chosen.name
     subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
     made = make_builder(tree, work / "source", work, options, progress)
     made.check()
@@ -59,7 +61,7 @@ def search_by_boots(
             outcome = search(task, state, boots, progress)
         finally:
             boots.close()
-    show_outcome(outcome, task, options)
+    show_outcome(outcome, task, options, what=f"{task.metric} ({chosen.unit})", better=chosen.better)
 
 
 def make_task(
@@ -79,8 +81,10 @@ def make_task(
     )  # fmt: skip
 
 
-def show_outcome(outcome: SearchOutcome, task: SearchTask, options: BisectOptions) -> None:
-    """Print the outcome, write the plot, and end with 1 where there is no set."""
+def show_outcome(
+    outcome: SearchOutcome, task: SearchTask, options: BisectOptions, *, what: str, better: Better = "none"
+) -> None:
+    """Print the outcome, write the plot, and end with 1 where there is no set. `what` was measured, in words."""
     host = host_record()
     named = {level.commit for level in outcome.levels} | set(outcome.set[:100])
     about = MeasurementNotes(
@@ -88,6 +92,8 @@ def show_outcome(outcome: SearchOutcome, task: SearchTask, options: BisectOption
         host=f"{cpu_model() or 'an unknown CPU'}, {host.cpus} CPUs, Linux {host.kernel}",
         reproduce=shlex.join(["kduel", *sys.argv[1:]]),
         subjects={commit: commit_subject(task.tree, commit) for commit in named},
+        what=what,
+        better=better,
     )
     if options.form == "json":
         emit_json(outcome.document())

@@ -166,8 +166,11 @@ def pct_of_means(metric: MetricResult) -> float | None:
 
 
 def effect(metric: MetricResult) -> str:
-    """`+4.2 %`, `−0.3 ms`, exactly `+1,234 (+0.52 %)`; of a single trial the difference; a dash for none."""
+    """`+4.2 %`, `−0.3 ms`, exactly `+1,234 (+0.52 %)`; of a single trial the difference; a dash for none, and where machines
+    contradict each other, of which the mean is no machine's."""
     value, low, high, unit = effect_numbers(metric)
+    if metric.torn:
+        return MISSING
     if value is None and metric.n == 1 and (share := pct_of_means(metric)) is not None:
         return percent(share)
     if value is None or not math.isfinite(value):
@@ -248,7 +251,13 @@ def interval_text(metric: MetricResult) -> str:
     if metric.scale == "exact":
         return range_text(metric) or "exact"
     value, low, high, unit = effect_numbers(metric)
-    if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+    if (
+        metric.torn
+        or value is None
+        or low is None
+        or high is None
+        or not (math.isfinite(low) and math.isfinite(high))
+    ):
         return MISSING
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
     lower, upper = bounds_text(low, high, places)

@@ -126,8 +126,8 @@ def test_metrics_of_other_units_are_not_compared(tmp_path: Path) -> None:
 
 def test_contenders_of_one_import_are_in_one_run(tmp_path: Path) -> None:
     first = changed_section(campaigns([made(tmp_path, "old", 1000, conditions=OLD)]))
-    assert first.lead.startswith("The largest change, from one to other: ")
-    assert not any("between" in sentence for sentence in first.sentences)
+    assert first.lead.startswith("With other against one, bench does ")
+    assert first.sure == [], "within a run the run's own rule holds"
 
 
 def test_a_cause_that_can_be_named_for_one_pair_is_not_denied(tmp_path: Path) -> None:
@@ -140,20 +140,20 @@ def test_a_cause_that_can_be_named_for_one_pair_is_not_denied(tmp_path: Path) ->
     ]  # fmt: skip
     found = campaigns([f"{run}:one" for run in runs], which="previous")
     assert [pair.attribution.cause for pair in found.between] == ["kernel", None]
-    said = " ".join(changed_section(found).sentences)
+    said = " ".join(changed_section(found).sure)
     assert "In 1 of 2 pairs no cause can be named" in said and "No cause" not in said
 
 
-def test_the_largest_change_is_called_so_only_where_no_maximum_changes_more(tmp_path: Path) -> None:
+def test_a_maximum_comes_after_what_many_samples_decide(tmp_path: Path) -> None:
     runs = [made(tmp_path, name, mean, conditions=OLD) for name, mean in (("old", 1000), ("new", 1100))]
     found = campaigns([f"{run}:one" for run in runs])
     (pair,) = found.between
     (mean,) = pair.changes
-    assert changed_section(found).lead.startswith("The largest change of one contender, one, from run 1 to run 2: ")
-    for effect, words in ((1.0, "change of"), (90.0, "change, maxima and spreads aside, of")):
+    assert changed_section(found).lead.startswith("With one in run 2 against run 1, bench does ")
+    for effect in (1.0, 90.0):
         pair.changes = [structs.replace(mean, metric="worst", statistic="max", effect_pct=effect), mean]
         lead = changed_section(found).lead
-        assert lead.startswith(f"The largest {words} one contender, one, ") and "bench/rate does" in lead
+        assert lead.startswith("With one in run 2 against run 1, bench/rate does ") and "; bench/worst " in lead
 
 
 @pytest.mark.parametrize(

@@ -255,15 +255,15 @@ def test_what_changed_comes_first_and_the_largest_of_it(run: Path) -> None:
     shown = [
         m for m in found.between[0].changes if m.claimed and m.verdict in ("more", "fewer") and not m.below_delta
     ]
-    assert shown and first.heading == "What changed" and first.table is not None
+    assert shown and first.heading == "" and first.table is not None
     largest = max(shown, key=lambda m: abs(m.effect_pct or 0.0))
     assert first.table.rows[0][0] == f"{largest.benchmark}/{largest.metric}"
     assert len(first.table.rows) == min(wording.MOST_CHANGES, len(shown))
-    assert first.sentences[0].startswith(f"{len(shown)} of {len([m for m in found.between[0].changes if m.n])} ")
-    assert [section.heading for section in wording.page_of(found, brief=True).sections] == ["What changed"]
+    assert first.sentences[-1].startswith(f"{len(shown)} of {len([m for m in found.between[0].changes if m.n])} ")
+    assert [section.heading for section in wording.page_of(found, brief=True).sections] == [""]
     nothing = wording.page_of(campaigns([str(run)], delta=99.0)).sections[0]
-    assert nothing.table is None and not nothing.sentences
-    assert nothing.lead.startswith("No change that matters is shown: 0 of ")
+    assert nothing.table is None and not nothing.sentences and not nothing.step
+    assert re.fullmatch(r"No change that matters is shown in \d+ comparisons: none undecided\.", nothing.lead)
 
 
 def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_path: Path) -> None:
@@ -272,12 +272,15 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     shown = wording.page_of(campaigns(runs))
     first = shown.sections[0]
     assert shown.title == "old, new in 2 runs"
-    assert "new, from run 1 to run 2: job/time takes " in first.lead, "one kernel in two runs, not two in one"
+    assert first.lead.startswith("With new in run 2 against run 1, job takes "), "one kernel in two runs, not two in one"
     assert " longer (+" in first.lead, "with its interval"
-    legend, sure, step = first.sentences
+    legend, counted = first.sentences
     assert re.findall(r"un (\d): (month\d) \((\d{4}-\d\d-\d\d)\)", legend)[1][:2] == ("2", "month2")
-    assert re.match(r"1 of \d comparisons shows a change that matters; ", sure)
-    assert sure.count("95 %") == 1 and step.endswith(f"kduel run {runs[1]}/study.toml --out again")
+    assert re.match(r"1 of \d comparisons shows a change that matters; ", counted)
+    assert " ".join(first.sure).count("95 %") == 1 and first.step.endswith(" measure the second again:")
+    assert first.command == f"kduel run {runs[1]}/study.toml --out again"
+    lines = page.text(shown).splitlines()
+    assert lines[2].startswith("With new") and f"  {first.command}" in lines, "at the top, and to be pasted"
     assert first.table is not None and first.table.head[1:3] == ["from", "to"]
     assert [row[1:3] for row in first.table.rows] == [["new (run 1)", "new (run 2)"]]
     alike = [str(make_run(tmp_path / f"year{year}/run", day=30 * year)) for year in (1, 2)]
@@ -287,12 +290,12 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
 def test_what_is_piped_is_short_and_the_rest_is_on_request(run: Path) -> None:
     """It printed 370 lines, of up to 110 columns."""
     brief, full = (CliRunner().invoke(kduel, ["diff", str(run), *more]).output for more in ([], ["--full"]))
-    assert "What changed" in brief and brief.rstrip().endswith("--full")
+    assert brief.splitlines()[2].startswith("With ") and brief.rstrip().endswith("--full")
     assert len(brief.splitlines()) < 30 < len(full.splitlines()) and "Results" in full
     assert max(map(len, [*brief.splitlines(), *full.splitlines()])) <= 100
     told = page.html(wording.page_of(campaigns([str(run)])))
     before, folded = told.split("<details>", 1)
-    assert "What changed" in before and "Results" in folded and "Results" not in before
+    assert '<p class="answer">With ' in before and "Results" in folded and "Results" not in before
     assert (
         told.count("<details>")
         == told.count("</details>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -207,7 +208,7 @@ def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_p
     assert strips(index) == {"new": "▼▲≈▼?"}
     text = words_of(index)
     assert 'title="2026-01-02 day1: 1 slower"' in text and 'href="../runs/day4/report/index.html"' in text
-    assert "new against old, measured last on 2026-01-05: job/time" in text, "the latest that is finished"
+    assert re.search(r"new against old: job/time \d.*>Measured on 2026-01-05; ", text), "the latest that is finished"
     assert (
         "a later run has 3 of up to 20 blocks, not finished.</span>" in text
         and "<code>kduel resume day5</code>" in text
@@ -240,7 +241,7 @@ def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) 
         make_run(place / f"day{day}", change, seed=day, day=day, blocks=blocks, most=10)
     called("site", place, "--output", tmp_path / "site", "--quiet")
     text = words_of(tmp_path / "site/index.html")
-    assert "; worse in 2 of the last 3 runs, since 2026-01-04." in text
+    assert "). Worse in 2 of the last 3 runs, since 2026-01-04." in text
     assert "changes of level" not in text, "a column of dashes"
     assert re.search(r'<p class="next">[^<]*<code>kduel diff day2 day3</code></p>', text)
 
@@ -253,7 +254,28 @@ def test_a_trend_is_of_the_run_that_the_answer_is_about(tmp_path: Path) -> None:
     called("site", place, "--output", tmp_path / "site", "--quiet")
     answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
     assert strips(tmp_path / "site/index.html") == {"new": "▲▼▼"} and "10 of up to 20 blocks, not finished" in answer
-    assert " % faster (" in answer and "worse in" not in answer
+    assert " % faster (" in answer and "Worse in" not in answer
+
+
+def test_no_run_is_to_be_continued_that_cannot_be(tmp_path: Path) -> None:
+    """It is refused where a trial was removed, and the report does not ask for it either."""
+    place = tmp_path / "runs"
+    made = make_run(place / "day1", 0, blocks=3, sd_pct=5.0)
+    shutil.rmtree(sorted((made / "trials").iterdir())[2])
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
+    assert "of up to 20 blocks, not finished and changed afterwards." in answer
+    assert "resume" not in answer and "<code>kduel report day1</code>" in answer
+    assert "resume" not in called("report", made).partition("\n\n")[0]
+
+
+def test_two_runs_that_show_nothing_are_not_to_be_compared(tmp_path: Path) -> None:
+    for day in (1, 2):
+        make_run(tmp_path / f"runs/day{day}", blocks=4, most=4, sd_pct=5.0, seed=day, day=day)
+    called("site", tmp_path / "runs", "--output", tmp_path / "site", "--quiet")
+    answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
+    assert "new against old: no difference is shown (1 undecided)." in answer
+    assert "What would decide it" in answer and "<code>kduel report day2</code>" in answer
 
 
 def test_no_merged_run_is_to_be_compared_by_a_command_that_refuses_it(tmp_path: Path) -> None:
@@ -278,7 +300,7 @@ def test_counts_and_what_is_undecided_have_no_confidence(tmp_path: Path) -> None
         make_run(tmp_path / name / "day1", **made)
         called("site", tmp_path / name, "--output", tmp_path / f"{name}-site", "--quiet")
         answer = words_of(tmp_path / f"{name}-site/index.html").partition("<h2>")[0]
-        assert "confidence" not in answer and "new against old" in answer
+        assert "confidence" not in answer and "new against old: " in answer
     assert re.search(r"7\.\d+ % slower\.", words_of(tmp_path / "counts-site/index.html")), "without a range"
     assert "<code>kduel report day1</code>" in answer
 
@@ -300,7 +322,7 @@ def test_what_has_no_date_is_in_no_trend() -> None:
         {"path": f"run{day}", "measured": f"2026-01-{day:02}" if day else "unknown", "verdict": word}
         for day, word in ((4, "slower"), (3, "slower"), (0, "slower"))
     ]
-    assert trend(rows) == ("; worse in each of the last 2 runs, since 2026-01-03", [])
+    assert trend(rows) == ("Worse in each of the last 2 runs, since 2026-01-03", [])
     assert trend(rows[2:]) == trend([rows[0], rows[2]]) == ("", [])
 
 

@@ -189,8 +189,8 @@ def test_a_machine_that_is_not_there_does_not_make_commits_unmeasurable(
 
 
 def test_metrics_and_machines_are_checked_before_anything_is_built() -> None:
-    assert choose_metric(boot_study("hackbench", "qemu"), "") == "time"
-    assert choose_metric(boot_study("pipe", "qemu"), "time") == "time"
+    assert choose_metric(boot_study("hackbench", "qemu"), "").name == "time"
+    assert choose_metric(boot_study("pipe", "qemu"), "time").name == "time"
     with pytest.raises(InputError, match="several metrics"):
         choose_metric(boot_study("sysbench-cpu", "qemu"), "")
     with pytest.raises(InputError, match="no metric 'x'"):

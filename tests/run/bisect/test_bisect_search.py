@@ -145,12 +145,15 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
     sure, doubted = (
         " ".join(as_text(one, about).split()) for one in (found, structs.replace(found, confirmed=False))
     )
-    assert "did NOT confirm" not in sure and "%), which fresh blocks did NOT confirm: " in doubted
+    assert "not confirmed" not in sure and ", probably but not confirmed, made m 3 % higher (" in doubted
+    assert "did NOT differ clearly" in doubted
     first = page_of(found, about).sections[0]
-    assert order[9][:12] in first.lead and "+3 %" in first.lead, "which commit, and by how much"
-    assert "99" in first.sentences[0] and first.sentences[1].endswith(f"git show {order[9][:12]}"), (
-        "how sure, what next"
-    )
+    assert first.lead.startswith(f"Commit {order[9][:12]} made m 3 % higher"), "which commit, and by how much"
+    assert first.lead.endswith(", as at the bad end."), "no better side is known of what a command prints"
+    known = structs.replace(about, what="pipe time (us)", better="lower")
+    assert f"Commit {order[9][:12]} made pipe time (us) 3 % higher (" in page_of(found, known).sections[0].lead
+    assert page_of(found, known).sections[0].lead.endswith("), which is worse.")
+    assert "99" in first.sure[0] and first.command == f"git show {order[9][:12]}", "how sure, what next"
     many = page_of(structs.replace(found, set=order[7:10], confirmed=False), about).sections[0]
     assert len(many.bullets) == 3 and "--seed" in many.sentences[-1], "more of --confirm may measure nothing more"
     unknown = structs.replace(found, set=[], why="no change was established in 40 measurements")

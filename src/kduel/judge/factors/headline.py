@@ -7,7 +7,15 @@ from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import enumerate_names, visible
 from kduel.judge.factors.contrasts import level_name
-from kduel.judge.verdict.headline import HINT, SAME, how_it_compares, matters, shows_difference, undecided_text
+from kduel.judge.verdict.headline import (
+    HINT,
+    SAME,
+    how_it_compares,
+    lies_within,
+    matters,
+    shows_difference,
+    undecided_text,
+)
 from kduel.judge.verdict.rule import Rule, gating_rule
 
 CANNOT_TELL = "this fraction of the design cannot tell which of these it is: "
@@ -49,7 +57,7 @@ def sentence_of(main: EffectResult, group: Sequence[EffectResult], rule: Rule) -
     factors = list(dict.fromkeys(one.factors[1] for one in pairs))
     pair = level_name(subject, level), level_name(subject, reference)
     depending = [name for name in factors if any(matters(one.result) for one in pairs if one.factors[1] == name)]
-    said = with_aliases(compare_in_words(pair, main.result, rule.fewest), main)
+    said = with_aliases(compare_in_words(pair, main.result, rule), main)
     if depending:
         parts = [depends_in_words(main, pair, group, pairs, name, rule) for name in depending]
         lead = f"{said} on average; {CANNOT_TELL}"
@@ -97,13 +105,13 @@ def depends_in_words(
 ) -> str:
     """Sentence on how the comparison depends on a factor, by level where the design tells that it is this factor."""
     shown = [one for one in pairs if one.factors[1] == name and matters(one.result)]
-    average = with_aliases(compare_in_words(pair, main.result, rule.fewest), main)
+    average = with_aliases(compare_in_words(pair, main.result, rule), main)
     if aliased := [one for one in shown if one.aliases]:
         named = ", ".join(f"{or_aliases(one)} ({effect(one.result)})" for one in aliased)
         return f"{average} on average; {CANNOT_TELL}{named}"
     simple = [one for one in group if one.kind == "simple" and one.levels[0] == main.levels[0] and name in one.at]
     if any(matters(one.result) for one in simple):
-        return by_level(pair, simple, name)
+        return by_level(pair, simple, name, rule)
     if simple and all(is_same(one.result) for one in simple):
         same = "too small to matter" if any(one.result.below_delta for one in simple) else "equivalent"
         return f"{average}; {same} at each level of {name}, between which it differs by {effect(shown[0].result)}"
@@ -131,24 +139,30 @@ def agree(interactions: Sequence[EffectResult], rule: Rule) -> bool:
     return len(known) == len(ends) and 100 * ((100 + high) / (100 + low) - 1) <= rule.delta_pct
 
 
-def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str) -> str:
+def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str, rule: Rule) -> str:
     """The comparison at each level of a factor that it depends on."""
     differing = [one for one in simple if matters(one.result)]
     rest = [one for one in simple if not matters(one.result)]
     if len(differing) == 1 and rest and all(one.result.claimed and one.result.verdict in SAME for one in rest):
         where = enumerate_names([level_name(factor, one.at[factor]) for one in rest])
-        return f"{compare_in_words(pair, differing[0].result)} only at {level_name(factor, differing[0].at[factor])}; at {where}, equivalent"
-    levels = ", ".join(map(at_levels, simple))
+        return f"{compare_in_words(pair, differing[0].result, rule)} only at {level_name(factor, differing[0].at[factor])}; at {where}, equivalent"
+    levels = ", ".join(at_levels(one, rule) for one in simple)
     return f"{pair[0]} against {pair[1]} depends on {factor}: {levels}"
 
 
-def at_levels(one: EffectResult) -> str:
-    """`slower (+4.1 %, +3.0 to +5.2 %) at thp=never`."""
+def at_levels(one: EffectResult, rule: Rule) -> str:
+    """`slower (+4.1 %, +3.0 to +5.2 %) at thp=never`, `undecided at thp=always (within ±1 % so far)`."""
     bounds = interval_text(one.result)
     word = verdict_word(one.result)
     if matters(one.result) and bounds not in (MISSING, "exact"):
         word = f"{word[:-1]}, {bounds})"
-    return f"{word} at {levels_of(one)}"
+    return f"{word} at {levels_of(one)}{so_far(one.result, rule)}"
+
+
+def so_far(result: MetricResult, rule: Rule) -> str:
+    """` (within ±1 % so far)`, of an interval that is so narrow before enough blocks for that verdict; else empty."""
+    early = result.status == "undecided" and rule.fewest <= result.n < rule.equivalent_from
+    return f" (within ±{plain_number(rule.delta_pct)} % so far)" if early and lies_within(result, rule) else ""
 
 
 def levels_of(one: EffectResult) -> str:
@@ -168,14 +182,14 @@ def verdict_word(result: MetricResult) -> str:
     return "equivalent" if is_same(result) else "undecided"
 
 
-def compare_in_words(pair: tuple[str, str], result: MetricResult, fewest: int = 1) -> str:
-    """`debian-6.12 is slower than debian-6.1 (+4.1 %)`. `fewest`: how many pairs a verdict takes."""
+def compare_in_words(pair: tuple[str, str], result: MetricResult, rule: Rule) -> str:
+    """`debian-6.12 is slower than debian-6.1 (+4.1 %)`."""
     if not result.n:
         return f"nothing was measured on all cells of {pair[0]} and {pair[1]}"
     if result.by_harness:
         return f"nothing follows on {pair[0]} and {pair[1]}: the benchmark's settings determine what was measured"
     if result.verdict == "undecided":
-        return f"undecided: {undecided_text([result], pair[1], pair[0], fewest)}"
+        return f"undecided: {undecided_text([result], pair[1], pair[0], rule.fewest)}{so_far(result, rule)}"
     if result.below_delta:
         return f"{pair[0]} differs from {pair[1]} by too little to matter"
     if not matters(result):

@@ -1,5 +1,6 @@
 """A comparison in one sentence: the headline of every report, and of results.json."""
 
+import math
 from collections.abc import Sequence, Set
 from typing import Literal
 
@@ -7,7 +8,9 @@ from kduel.core.format import effect_numbers, estimate_texts, plain_number, shar
 from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, SHARING, TOUCHED, MetricResult
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.rule import gating_rule
+from kduel.judge.verdict.classify import WITHIN, supports
+from kduel.judge.verdict.comparison import margin
+from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished
 
 SAME = ("equivalent", "equal")
@@ -56,6 +59,14 @@ def shows_difference(metric: MetricResult) -> bool:
 def matters(result: MetricResult) -> bool:
     """True where a difference was shown that is not too small to matter."""
     return shows_difference(result) and not result.below_delta
+
+
+def lies_within(metric: MetricResult, rule: Rule) -> bool:
+    """True if a ratio's whole interval is too small to matter."""
+    low, high = metric.ci_low_pct, metric.ci_high_pct
+    if metric.scale != "ratio" or low is None or high is None or low <= -100:
+        return False
+    return bool(supports(WITHIN, math.log1p(low / 100), math.log1p(high / 100), margin("ratio", rule)))
 
 
 def excludes_zero(metric: MetricResult) -> bool:
@@ -175,7 +186,7 @@ def undecided_text(
     if all(m.n < fewest and m.scale != "exact" for m in metrics):
         return f"too few trials for a verdict on {contender} against {baseline}"
     if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
-        return f"the machines contradict each other: with {contender} against {baseline}, {machines_text(torn)}"
+        return f"the machines contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
     if shown := [m for m in metrics if excludes_zero(m)]:
         about = f"a verdict on {contender} against {baseline}"
         if waits:
@@ -194,17 +205,15 @@ def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
 
 
 def machines_text(torn: Sequence[MetricResult]) -> str:
-    """`job/time (lower is better) +5.19 % on rack1, −5.02 % on rack2`: the first metric that machines contradict each other in, on
-    those. A machine by itself has no verdict, and so neither the word better nor worse."""
+    """`job/time is 5.19 % higher on rack1, 5.02 % lower on rack2 (lower is better)`: the first metric that machines contradict each
+    other in, on those. A machine by itself has no verdict, and so neither the word better nor worse."""
     metric = torn[0]
     found = [one for one in metric.machines.effects if one.contradicts] if metric.machines else []
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
     good = "" if metric.better == "none" else f" ({metric.better} is better)"
-    each = (
-        f"{estimate_texts(one.effect, one.low, one.high, unit)[0]} on {visible(one.machine, 100)}"
-        for one in found[:3]
-    )
-    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)}{good} {', '.join(each)}"
+    sizes = [(one.machine, estimate_texts(one.effect, one.low, one.high, unit)[0]) for one in found[:3]]
+    each = (f"{size[1:]} {'higher' if size[0] == '+' else 'lower'} on {visible(where, 100)}" for where, size in sizes)
+    return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)} is {', '.join(each)}{good}"
 
 
 def repeated_unit(results: Results) -> str:

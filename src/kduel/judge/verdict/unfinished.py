@@ -11,6 +11,7 @@ from kduel.judge.verdict.rule import planned_rule
 
 EMULATED = "emulated: not the times of real hardware"
 NOT_FINISHED = "not finished"
+CHANGED = " and changed afterwards"
 
 
 class PlanProgress(Struct, frozen=True):
@@ -72,7 +73,8 @@ def limits_of(results: Results) -> list[str]:
     """Clauses on what the verdicts of a run are not: of real hardware, of the whole plan."""
     emulated = results.machine.unreal and any(metric.scale != "exact" for metric in results.metrics)
     unfinished = find_unfinished(results)
-    return [*([EMULATED] if emulated else []), *([unfinished.text] if unfinished else [])]
+    lacks = [unfinished.text + CHANGED * (not may_continue(results))] if unfinished else []
+    return [*([EMULATED] if emulated else []), *lacks]
 
 
 def may_continue(results: Results) -> bool:

@@ -7,6 +7,7 @@ from html import escape
 from msgspec import Struct, field
 
 from kduel.core.text import PLAIN_WIDTH, cut_in_the_middle, visible
+from kduel.report.content.closing import with_command
 from kduel.report.markdown import escape_markdown
 
 WIDEST_CELL, NARROWEST_CELL = 60, 13
@@ -24,8 +25,14 @@ class PageSection(Struct, kw_only=True):
     """A heading with sentences, a table, and sentences below it."""
 
     heading: str
+    """Empty for the answer, which stands below the title."""
     lead: str = ""
     """What is to be read first."""
+    sure: list[str] = field(default_factory=list)
+    """Sentences on how sure that is."""
+    step: str = ""
+    """What to do next."""
+    command: str = ""
     sentences: list[str] = field(default_factory=list)
     table: CampaignTable | None = None
     bullets: list[str] = field(default_factory=list)
@@ -49,8 +56,11 @@ def text(page: CampaignPage) -> str:
     """Plain text. Tables are as wide as they must be."""
     lines = [visible(page.title), ""]
     for section in page.sections:
-        lines += [visible(section.heading), "-" * len(visible(section.heading))]
-        for sentence in filter(None, [section.lead, *section.sentences]):
+        lines += [visible(section.heading), "-" * len(visible(section.heading))] if section.heading else []
+        for sentence in filter(None, [section.lead, " ".join(section.sure)]):
+            lines += textwrap.wrap(visible(sentence), PLAIN_WIDTH)
+        lines += with_command(section.step, section.command, PLAIN_WIDTH) if section.step else []
+        for sentence in section.sentences:
             lines += textwrap.wrap(visible(sentence), PLAIN_WIDTH)
         if section.table is not None:
             lines += plain_table(section.table)
@@ -86,9 +96,9 @@ def markdown_page(page: CampaignPage) -> str:
     """Page in Markdown, as GitHub and GitLab read it."""
     parts = [f"# {escape_markdown(visible(page.title))}"]
     for section in page.sections:
-        parts.append(f"## {escape_markdown(visible(section.heading))}")
+        parts += [f"## {escape_markdown(visible(section.heading))}"] if section.heading else []
         parts += [f"**{escape_markdown(visible(section.lead))}**"] if section.lead else []
-        parts += [escape_markdown(visible(sentence)) for sentence in section.sentences]
+        parts += [escape_markdown(visible(sentence)) for sentence in said_below(section)]
         if section.table is not None:
             table = section.table
             rules = ["---" if place < table.numbers_from else "--:" for place in range(len(table.head))]
@@ -102,6 +112,11 @@ def markdown_page(page: CampaignPage) -> str:
         if section.bullets:
             parts.append("\n".join(f"- {escape_markdown(visible(bullet))}" for bullet in section.bullets))
     return "\n\n".join(parts) + "\n"
+
+
+def said_below(section: PageSection) -> list[str]:
+    """The sentences below the lead, a paragraph each."""
+    return [*filter(None, (" ".join(section.sure), f"{section.step} {section.command}".strip())), *section.sentences]
 
 
 HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -124,10 +139,10 @@ def html(page: CampaignPage, picture: str = "") -> str:
 
     parts = [f"<h1>{safe(page.title)}</h1>"]
     for number, section in enumerate(page.sections):
-        heading = f"<h2>{safe(section.heading)}</h2>"
+        heading = f"<h2>{safe(section.heading)}</h2>" if section.heading else ""
         parts.append(f"<details><summary>{heading}</summary>" if section.folded else heading)
         parts += [f'<p class="answer">{safe(section.lead)}</p>'] if section.lead else []
-        parts += [f"<p>{safe(sentence)}</p>" for sentence in section.sentences]
+        parts += [f"<p>{safe(sentence)}</p>" for sentence in said_below(section)]
         parts.append(picture if number == 0 else "")
         if section.table is not None:
             parts.append(f'<div tabindex="0"><table class="cards">{html_rows(section.table, safe)}</table></div>')

@@ -15,13 +15,16 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
 from kduel.judge.verdict.headline import matters
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
-from kduel.report.content.answer import change_words, interval_words
-from kduel.report.content.digest import side_words
+from kduel.report.content.answer import largest_words
+from kduel.report.content.digest import largest_first, side_words
 
 MOST_CONFOUNDS = 60
 MOST_NAMED = 6
 """Runs that the first sentence says which they are."""
-BETWEEN = "95 % confidence for all comparisons between runs together; what drifted between the runs counts as a change, too."
+BETWEEN = "95 % confidence for all comparisons together. What drifted between the runs counts as a change, too."
+UNDECIDED = "Undecided is not the same as equal: more measurements of both may decide.", ""
+MOST_PAIRS = 2
+"""Pairs that the first sentences are about."""
 MOST_CHANGES = 10
 """Lines about what changed at the beginning: the largest changes."""
 
@@ -57,30 +60,46 @@ def changed_section(found: Campaigns) -> PageSection:
     undecided = sum(change.verdict == "undecided" for _, change in changes)
     more = f", the largest {MOST_CHANGES} below, maxima and spreads last" if len(shown) > MOST_CHANGES else ""
     show = "shows" if len(shown) == 1 else "show"
-    matter = f"{len(shown)} of {plural(len(changes), 'comparison')} {show} a change that matters{more}; {undecided} undecided."
-    lead = f"No change that matters is shown: {undecided} of {plural(len(changes), 'comparison')} undecided."
-    if not changes:
-        lead = "Nothing is compared: no metric was measured alike in two of these."
-    sentences = runs_legend(found)
+    sentences = [*runs_legend(found)]
+    compared = plural(len(changes), "comparison")
     if shown:
-        pair, most = shown[0]
-        words = f"{most.benchmark}/{most.metric} {change_words(most)}{interval_words(most)}"
-        larger = any(abs(relative_pct(one) or 0.0) > abs(relative_pct(most) or 0.0) for _, one in shown)
-        largest = f"The largest change{', maxima and spreads aside' * larger}"
-        lead = f"{largest}, from {names[pair.before]} to {names[pair.after]}: {words}."
-        contenders = {column.name: column.contender for column in found.columns}
-        if (same := contenders[pair.after]) == contenders[pair.before]:
-            runs = run_numbers(found)
-            first, second = (
-                runs[c.run] for name in (pair.before, pair.after) for c in found.columns if c.name == name
-            )
-            lead = f"{largest}{',' * larger} of one contender, {same}, from run {first} to run {second}: {words}."
-        sentences += [" ".join([matter, *certainty(found, pairs)]), *next_step(found, pair)]
+        changed = {id(pair): pair for pair, _ in shown}.values()
+        lead = " ".join(pair_sentence(pair, found) for pair in itertools.islice(changed, MOST_PAIRS))
+        sentences.append(f"{len(shown)} of {compared} {show} a change that matters{more}; {undecided} undecided.")
+    elif changes:
+        lead = f"No change that matters is shown in {compared}: {undecided or 'none'} undecided."
+    else:
+        lead = "Nothing is compared: no metric was measured alike in two of these."
+    step, command = next_step(found, shown[0][0]) if shown else UNDECIDED if undecided else ("", "")
     table = (
         CampaignTable(head=["metric", "from", "to", "change", "verdict"], rows=rows, numbers_from=5) if rows else None
     )
     bullets = changed_lines({column.run: column.changed for column in found.columns})
-    return PageSection(heading="What changed", lead=lead, sentences=sentences, table=table, bullets=bullets)
+    sure = certainty(found, pairs, causes=bool(shown)) if changes else []
+    return PageSection(
+        heading="",
+        lead=lead,
+        sure=sure,
+        step=step,
+        command=command,
+        sentences=sentences,
+        table=table,
+        bullets=bullets,
+    )
+
+
+def pair_sentence(pair: ColumnChange, found: Campaigns) -> str:
+    """`With new in run 2 against run 1, job/time takes 5.0 % longer (+4.2 to +5.8 %).`"""
+    names, columns = kernels_first(found), {column.name: column for column in found.columns}
+    before, after = columns[pair.before], columns[pair.after]
+    who = f"{names[pair.after]} against {names[pair.before]}"
+    if before.contender == after.contender:
+        runs = run_numbers(found)
+        who = f"{after.contender} in run {runs[after.run]} against run {runs[before.run]}"
+    metrics = [change for change in pair.changes if change.n]
+    large = sorted(filter(matters, metrics), key=lambda one: (weak(one), *largest_first(one)))
+    named, rest = largest_words(metrics, large, alone=True)
+    return f"With {who}, {'; '.join(named)}.{' Of the others, ' * bool(rest)}{', '.join(rest)}{'.' * bool(rest)}"
 
 
 def weak(change: MetricResult) -> bool:
@@ -108,12 +127,13 @@ def runs_legend(found: Campaigns) -> list[str]:
     return [f"R{list_few([*said.values()], MOST_NAMED)[1:]}."] if len(runs) > 1 else []
 
 
-def certainty(found: Campaigns, pairs: Sequence[ColumnChange]) -> list[str]:
+def certainty(found: Campaigns, pairs: Sequence[ColumnChange], *, causes: bool) -> list[str]:
     """Sentences on how sure changes are, and whether anything is known to be their cause."""
     run = {column.name: column.run for column in found.columns}
     sure = [BETWEEN] if any(not pair.exact and run[pair.before] != run[pair.after] for pair in pairs) else []
-    causes = {pair.attribution.cause for pair in pairs}
-    if len(causes) == 1 and (cause := causes.pop()):
+    about = [pair.attribution for pair in pairs] if causes else []
+    known = {one.cause for one in about}
+    if len(known) == 1 and (cause := known.pop()):
         group, _, name = cause.rpartition(".")
         return [
             *sure,
@@ -121,21 +141,20 @@ def certainty(found: Campaigns, pairs: Sequence[ColumnChange]) -> list[str]:
             if group
             else f"Only one known thing differs: {cause}.",
         ]
-    about = [pair.attribution for pair in pairs]
     blind = sum(one.cause is None and bool(one.things or one.unknown) for one in about)
     none = "No" if blind == len(pairs) else f"In {blind} of {len(pairs)} pairs no"
     return [*sure, f"{none} cause can be named: too much else differs, or too little is known."] if blind else sure
 
 
-def next_step(found: Campaigns, pair: ColumnChange) -> list[str]:
-    """Sentence with the command that follows: the second run once more, which shows whether the change lasts; or where it comes from."""
+def next_step(found: Campaigns, pair: ColumnChange) -> tuple[str, str]:
+    """Sentence and command that follow: the second run once more, which shows whether the change lasts; or where it comes from."""
     after = next(column for column in found.columns if column.name == pair.after)
     if after.imported:
-        return []
+        return "", ""
     if pair.attribution.same_run:
-        return [f"The whole report of that run: kduel report {shlex.quote(after.run)}"]
+        return "The whole report of that run:", f"kduel report {shlex.quote(after.run)}"
     study = shlex.quote(f"{after.run}/study.toml")
-    return [f"To see whether it lasts, measure the second again: kduel run {study} --out again"]
+    return "To see whether it lasts, measure the second again:", f"kduel run {study} --out again"
 
 
 def run_numbers(found: Campaigns) -> dict[str, int]:

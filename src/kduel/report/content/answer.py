@@ -2,6 +2,7 @@
 what the verdicts that decide hold: the largest gain and loss by name, else the headline."""
 
 import itertools
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -21,11 +22,13 @@ from kduel.judge.verdict.headline import (
     matters,
     shows_difference,
     side,
+    undecided_text,
 )
+from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
 from kduel.report.content.counted import commands_of_parts, explain_command
 from kduel.report.content.counted import name as operation_name
-from kduel.report.content.digest import largest_first
+from kduel.report.content.digest import largest_first, side_words
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key, number_notes
@@ -48,6 +51,7 @@ HEAVY = 86
 RATES = ("/s", "ops", "Hz")
 COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
 ONE_SIGN = one_sign.PLUGIN.name
+REPEATS = "Exact: a repetition gives the same numbers"
 REAL = ": not the times of real hardware"
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
@@ -55,23 +59,17 @@ EXPLAINED = ("wakeup", "tasks")
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):
-    """Claims of one part of a run, one a pair of contenders, and clauses on how sure these are and what it lacks, which may be empty."""
+    """Claims of one part of a run, one a pair of contenders, and sentences on how sure these are and what it lacks, which may be
+    empty; all without their full stops."""
 
     claims: list[str]
     sure: str
     unfinished: str
 
     @property
-    def claim(self) -> str:
-        """All as one sentence."""
-        first, *others = self.claims
-        return first + "".join(f"{'.' if one[:1].isupper() else ';'} {one}" for one in others)
-
-    @property
     def text(self) -> str:
-        """The whole as one sentence."""
-        notes = "; ".join(filter(None, (self.sure, self.unfinished)))
-        return f"{self.claim} ({notes})." if notes else f"{self.claim}."
+        """The whole as sentences."""
+        return " ".join(f"{one}." for one in filter(None, (*self.claims, self.sure, self.unfinished)))
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -113,45 +111,69 @@ def contradicts(counted: Sequence[Results], timed: Results) -> bool:
 
 def part_answer(results: Results, label: str = "") -> AnswerPart:
     """The answer of one part, with its certainty and, where the run did not end, how far it came."""
+    compared = compared_pairs(results)
     if results.effects:
-        found = [visible(one.text, 1000) for one in results.headlines]
-        pairs, rest = found[:MOST_EFFECTS], len(found) - MOST_EFFECTS
-        more = "more sentence"
+        claims, more = [visible(one.text, 1000) for one in results.headlines], "more sentence"
+        most = MOST_EFFECTS
+    elif (
+        len(compared) > MOST_PAIRS
+        and len({one for one, _ in compared}) == 1
+        and not any(m.decided for m in results.gating)
+    ):
+        claims, more = [undecided_together(results, compared)], ""
+        most = 1
     else:
-        compared = sorted(compared_pairs(results), key=lambda pair: not differing(results, *pair)[1])
-        pairs, rest = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]], len(compared) - MOST_PAIRS
-        more = "more contender"
-    first, *others = pairs or ["No two contenders were measured"]
-    first = f"W{first[1:]}" if not label and first.startswith("with ") else first
-    claims = [f"{label}{first}", *others, *([f"{plural(rest, more)} below"] if rest > 0 else [])]
+        compared.sort(key=lambda pair: not differing(results, *pair)[1])
+        claims, more = [pair_answer(results, *pair) for pair in compared], "more contender"
+        most = MOST_PAIRS
+    claims = claims or ["No two contenders were measured"]
+    if label:
+        claims[0] = label + re.sub("^With ", "with ", claims[0])
+    rest = len(claims) - most
     unfinished = find_unfinished(results)
     return AnswerPart(
-        claims=claims,
-        sure=certainty(results) if any(map(shows_difference, results.gating)) else "",
+        claims=[*claims[:most], *([f"{plural(rest, more)} below"] if rest > 0 else [])],
+        sure=certainty(results, label) if any(map(shows_difference, results.gating)) else "",
         unfinished=unfinished.text if unfinished else "",
     )
 
 
+def undecided_together(results: Results, compared: Sequence[tuple[str, str]]) -> str:
+    """One sentence on many contenders of which nothing is decided."""
+    metrics = [m for m in results.gating if not m.by_harness]
+    names = visible(compared[0][0], 200), f"any of {len(compared)} contenders"
+    return f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"
+
+
 def pair_answer(results: Results, baseline: str, contender: str) -> str:
-    """The largest loss and gain of what matters; the headline where nothing does."""
+    """The largest loss and gain of what matters, and what else there is; the headline where nothing does."""
     metrics, large = differing(results, baseline, contender)
-    beside = 0 if large else other_differences(results, baseline, contender)
+    beside = [] if large else other_differences(results, baseline, contender)
     if not large and not beside:
         return headline_of(results, baseline, contender)
+    named, rest = largest_words(metrics, large or beside[:1], alone=len(compared_pairs(results)) == 1)
+    named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"] if beside[1:] else []
+    for count, word in ((sum(not m.decided for m in metrics), "undecided"), (sum(map(is_same, metrics)), "the same")):
+        rest += [f"{count} {'is' if count == 1 else 'are'} {word}"] if count else []
+    whole = plural(len(metrics), "benchmark" if all_placed(results) else "metric")
+    firsts = {m.metric for m in metrics} if beside else set()
+    where = f" in {visible(firsts.pop(), 100)}" if len(firsts) == 1 else ""
+    of = f". Of {whole}, {', '.join(rest)}{where}" if rest else ""
+    names = f"{visible(contender, 200)} against {visible(baseline, 200)}"
+    return f"With {names}, {'; '.join(named)}{of}{disagreement(metrics, 'metric')}"
+
+
+def largest_words(
+    metrics: Sequence[MetricResult], large: Sequence[MetricResult], *, alone: bool
+) -> tuple[list[str], list[str]]:
+    """`job takes 5.0 % longer (+4.2 to +5.8 %)`: the first loss and gain of `large`, which is ordered; then how many more there are of
+    each side. Two of one side where a pair stands `alone`. `metrics` are those among which names must distinguish."""
     sides = [[m for m in large if side(m) == kind] for kind in ("worse", "better", "neutral")]
-    foremost = [one[0] for one in sides[:2] if one] or large[:1]
-    if len(compared_pairs(results)) == 1:
-        foremost += [m for one in sides for m in one]
+    foremost = [one[0] for one in sides[:2] if one] or [*large[:1]]
+    foremost += [m for one in sides for m in one] if alone else []
     chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
-    counts = [(sum(not m.decided for m in metrics), "undecided"), (sum(is_same(m) for m in metrics), "the same")]
-    rest = [f"{word} in {count}" for count, word in counts if count]
-    whole = plural(len(metrics), "benchmark") if all_placed(results) else f"{len(metrics)}"
-    others = [f"{plural(beside, 'other metric')} {'differs' if beside == 1 else 'differ'}"] if beside else []
-    more = more_words([m for m in large if all(m is not one for one in chosen)])
-    said = [*words, more, f"{', '.join(rest)} of {whole}" if rest else "", *others]
-    names = f"{visible(contender, 200)} against {visible(baseline, 200)}"
-    return f"with {names}, {'; '.join(filter(None, said))}" + disagreement(metrics, "metric")
+    return words, more_words([m for m in large if all(m is not one for one in chosen)])
 
 
 def is_same(metric: MetricResult) -> bool:
@@ -159,24 +181,24 @@ def is_same(metric: MetricResult) -> bool:
     return metric.claimed and not (matters(metric))
 
 
-def more_words(others: Sequence[MetricResult]) -> str:
-    """`4 more are worse, 2 more are better`: the direction of what is not named; empty where all is."""
+def more_words(others: Sequence[MetricResult]) -> list[str]:
+    """`4 more are worse`, `2 more are better`: the direction of what is not named."""
     kinds = [
         ("worse", "is worse", "are worse"),
         ("better", "is better", "are better"),
         ("neutral", "differs", "differ"),
     ]
     counts = [(sum(side(m) == kind for m in others), one, many) for kind, one, many in kinds]
-    return ", ".join(f"{count} more {one if count == 1 else many}" for count, one, many in counts if count)
+    return [f"{count} more {one if count == 1 else many}" for count, one, many in counts if count]
 
 
-def other_differences(results: Results, baseline: str, contender: str) -> int:
-    """Number of a matrix's metrics that decide and show a difference that matters, besides each benchmark's first one."""
+def other_differences(results: Results, baseline: str, contender: str) -> list[MetricResult]:
+    """A matrix's metrics that decide and show a difference that matters, besides each benchmark's first one, the largest first."""
     if not all_placed(results):
-        return 0
+        return []
     mine = [m for m in results.gating if (m.baseline, m.contender) == (baseline, contender) and not m.by_harness]
     firsts = set(map(id, first_metrics(mine)))
-    return sum(matters(m) for m in mine if id(m) not in firsts)
+    return sorted((m for m in mine if matters(m) and id(m) not in firsts), key=largest_first)
 
 
 def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
@@ -231,7 +253,7 @@ def change_words(metric: MetricResult, size: str = "") -> str:
     if metric.unit in BYTES:
         return f"is {size} {'larger' if up else 'smaller'}"
     if any(word in metric.unit for word in RATES):
-        return f"does {size} {'more' if up else 'less'}"
+        return f"does {size} {'more' if up else 'fewer'} {visible(metric.unit, 40)}"
     bare = size.endswith(("%", "points")) or metric.scale != "exact" or metric.unit == "count"
     unit = "" if bare else f" {metric.unit}"
     return f"is {size}{unit} {'higher' if up else 'lower'}"
@@ -246,21 +268,25 @@ def change_size(metric: MetricResult) -> str:
 
 
 def interval_words(metric: MetricResult) -> str:
-    return "" if metric.scale == "exact" else f" ({interval_text(metric)})"
+    """` (+4.2 to +5.8 %)`, and that it is no gain or loss where neither way is better; empty where there is nothing to say."""
+    said = ["" if metric.scale == "exact" else interval_text(metric)]
+    said += [side_words(metric)] if metric.better == "none" and metric.unit not in COUNTS else []
+    return f" ({'; '.join(filter(None, said))})" if any(said) else ""
 
 
-def certainty(results: Results) -> str:
-    """Clause on how sure the differences are, and on what they are not."""
+def certainty(results: Results, label: str = "") -> str:
+    """Sentence on how sure the differences are, and on what they are not. A `label` may say that they are counted."""
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
-    some = f", of which {plain_number(100 * results.study.alpha)} % may be chance" if evidence(results).varies else ""
-    hints = f"hints{some}, as the study declares no primary metric" if any(m.hint for m in metrics) else ""
     if all(m.scale == "exact" for m in metrics):
+        if evidence(results).varies:
+            return ""
         few = any(one.code == ONE_SIGN for m in metrics for one in m.warnings)
-        exactly = "of so few conditions that some may be chance" if few else "exact"
-        virtual = f"{exactly}, in virtual time{REAL}" if results.machine.resolution else ""
-        return hints if evidence(results).varies else virtual
+        exactly = "Of so few conditions that some may be chance" if few else "Exact"
+        return f"{exactly}, in virtual time{REAL}" if results.machine.resolution else REPEATS * (not label)
     together = " for all of them together" if len(results.gating) > 1 else ""
-    sure = hints or f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
+    sure = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
+    if any(m.hint for m in metrics):
+        sure = f"Hints: the study names no primary metric, and up to {plain_number(100 * results.study.alpha)} % of such differences may be chance"
     return f"{sure}; {EMULATED}" if results.machine.unreal else sure
 
 

@@ -1,14 +1,11 @@
 """Reasons why a metric is undecided, which the reader can act on."""
 
-import math
-
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import beyond_histogram, missing_by_arm
-from kduel.judge.verdict.classify import WITHIN, supports
-from kduel.judge.verdict.comparison import margin
+from kduel.judge.verdict.headline import lies_within
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
@@ -42,7 +39,7 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
     if waits and not metric.withheld:
         return f"{waits}: continue the run"
     if metric.n == 1:
-        return "each contender was measured once: measure more"
+        return f"each contender was measured once: measure {rule.fewest} times or more"
     if metric.withheld:
         return missing_by_arm.PLUGIN.undecided
     if metric.n < rule.fewest:
@@ -70,14 +67,6 @@ def reason_of_findings(metric: MetricResult) -> str:
     """The clause of its weightiest finding that explains it; empty where none does."""
     codes = {warning.code for warning in metric.warnings}
     return next((one.undecided for one in catalogue().values() if one.undecided and one.name in codes), "")
-
-
-def lies_within(metric: MetricResult, rule: Rule) -> bool:
-    """True if a ratio's whole interval is too small to matter."""
-    low, high = metric.ci_low_pct, metric.ci_high_pct
-    if metric.scale != "ratio" or low is None or high is None or low <= -100:
-        return False
-    return bool(supports(WITHIN, math.log1p(low / 100), math.log1p(high / 100), margin("ratio", rule)))
 
 
 def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[MetricResult]]:

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from kduel.core.format import count_ranged, plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
+from kduel.judge.verdict.headline import lies_within
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.report.content.answer import change_size, operation_words
 from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, largest_first, largest_of, sign_of
 from kduel.report.content.overview import TOO_EARLY, too_early
-from kduel.report.content.undecided import lies_within
 from kduel.report.plots.effects import tone
 from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
 

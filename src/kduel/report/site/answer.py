@@ -18,22 +18,26 @@ TONES = {
 NOT_JUDGED = "not judged"
 UNDATED = "unknown"
 STEPS = (
-    "To go on with the latest run, in the directory of the runs:",
-    "What differs since that began, in the directory of the runs:",
-    "What changed from the last run but one to the last, in the directory of the runs:",
-    "The whole report, in the directory of the runs:",
+    "To go on with the latest run, where the runs are:",
+    "What differs since that began, where the runs are:",
+    "What changed from the last run but one to the last, where the runs are:",
+    "What would decide it, and the whole report, where the runs are:",
+    "The whole report, where the runs are:",
 )
 
 
-def next_steps(runs: Iterable[str], begun: str, between: list[str], whole: set[str]) -> list[tuple[str, str]]:
+def next_steps(
+    runs: dict[str, list[dict[str, Any]]], begun: str, between: list[str], whole: set[str]
+) -> list[tuple[str, str]]:
     """Sentence and command of what follows from the runs of a pair, the newest first; only what is `whole` can be compared."""
     paths = list(runs)
     if begun:
         return [(STEPS[0], f"kduel resume {shlex.quote(begun)}")]
-    for step, pair in ((STEPS[1], between), (STEPS[2], paths[1::-1])):
+    decided = sign_and_tone(runs[paths[0]])[1] != "undecided"
+    for step, pair in ((STEPS[1], between), (STEPS[2], paths[1::-1] * decided)):
         if len(pair) > 1 and whole.issuperset(pair):
             return [(step, f"kduel diff {shlex.join(pair)}")]
-    return [(STEPS[3], f"kduel report {shlex.quote(paths[0])}")]
+    return [(STEPS[4 if decided else 3], f"kduel report {shlex.quote(paths[0])}")]
 
 
 def is_part(path: str, runs: dict[str, Any]) -> bool:
@@ -44,18 +48,18 @@ def is_part(path: str, runs: dict[str, Any]) -> bool:
 def latest_finished(
     rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], str, str]:
-    """Verdicts of the latest run that is finished, or else of the latest; the latest one's path where it is not finished, else nothing;
-    and a clause on it where the verdicts are of another."""
+    """Verdicts of the latest run that is finished, or else of the latest; the latest one's path where it can go on, else nothing; and
+    a clause on it where the verdicts are of another."""
     found = by_run(rows)
     lacks = {path: next(filter(is_unfinished, runs[path]["limits"].split("; ")), "") for path in found}
     newest = next(iter(found))
     chosen = next((path for path in found if not lacks[path]), newest)
-    begun = newest if lacks[newest] else ""
-    return found[chosen], begun, f"a later run has {lacks[newest]}" if begun and chosen != newest else ""
+    begun = newest if lacks[newest].endswith(NOT_FINISHED) else ""
+    return found[chosen], begun, f"a later run has {lacks[newest]}" if chosen != newest else ""
 
 
 def is_unfinished(limit: str) -> bool:
-    return limit.endswith(NOT_FINISHED)
+    return NOT_FINISHED in limit
 
 
 def sign_and_tone(rows: list[dict[str, Any]]) -> tuple[str, str]:
@@ -88,7 +92,7 @@ def by_run(rows: Iterable[dict[str, Any]], *, whole: bool = True) -> dict[str, l
 
 
 def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
-    """`; worse in each of the last 17 runs, since 2026-04-02`: clause on the side of the latest runs of a pair, and the runs before and
+    """`Worse in each of the last 17 runs, since 2026-04-02`: sentence on the side of the latest runs of a pair, and the runs before and
     after it began, empty where all are so. Runs without a date have no order."""
     runs = [(path, mine) for path, mine in by_run(rows).items() if mine[0]["measured"] != UNDATED]
     tones = [sign_and_tone(mine)[1] for _, mine in runs]
@@ -101,7 +105,7 @@ def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
     count = tones[:reach].count(tones[0])
     how_many = f"each of the last {reach}" if count == reach else f"{count} of the last {reach}"
     between = [runs[reach][0], runs[reach - 1][0]] if reach < len(runs) else []
-    return f"; {tones[0]} in {how_many} runs, since {runs[reach - 1][1][0]['measured'][:10]}", between
+    return f"{tones[0].capitalize()} in {how_many} runs, since {runs[reach - 1][1][0]['measured'][:10]}", between
 
 
 def certainty(rows: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
@@ -145,7 +149,7 @@ def part_words(latest: list[dict[str, Any]], *, varies: bool) -> str:
             bounds = interval(row["ci_low_pct"], row["ci_high_pct"]).text
             sure = f" ({bounds})" if varies and size and row["ci_low_pct"] is not None else ""
             found.append(f"{row['benchmark']}/{row['metric']}{size} {row['verdict']}{sure}")
-    return "; ".join(found) or counted_words(latest)
+    return "; ".join(found) or f"no difference is shown ({counted_words(latest)})"
 
 
 def interval(low: float | None, high: float | None) -> Cell:

@@ -69,7 +69,7 @@ class Page(Struct, kw_only=True):
     title: str
     sections: list[Section]
     answer: list[tuple[str, str]] = field(default_factory=list)
-    """What a visitor wants to know first: a claim, and a clause on how sure it is."""
+    """What a visitor wants to know first: a claim, and how sure it is."""
     step: str = ""
     """What to do next."""
     command: str = ""

@@ -7,6 +7,7 @@ import msgspec
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import Metric
 from kduel.core.progress import Progress, UniqueMessages
 from kduel.core.void_codes import never_began
 from kduel.machines import machine_kind
@@ -60,14 +61,13 @@ def boot_study(benchmark: str, machine: str, kernel: Path | None = None) -> Stud
     return assemble(parse_study(text, "bisect"), text, "bisect", machine=machine)
 
 
-def choose_metric(study: Study, metric: str) -> str:
-    """The metric's name, or that of the only one. Raises InputError that lists what there is, or for no machine."""
+def choose_metric(study: Study, metric: str) -> Metric:
+    """The metric of that name, or the only one. Raises InputError that lists what there is, or for no machine."""
     machine_kind(study.machine).read_settings(study.machine_settings)
-    names = [one.name for one in PreparedSteps(study.steps).metrics(0)]
-    if metric in names:
-        return metric
-    if not metric and len(names) == 1:
-        return names[0]
+    every = PreparedSteps(study.steps).metrics(0)
+    names = [one.name for one in every]
+    if metric in names or (not metric and len(names) == 1):
+        return every[names.index(metric or names[0])]
     benchmark = study.steps[0].benchmark
     what = f"{benchmark} has no metric {metric!r}" if metric else f"{benchmark} has several metrics"
     raise InputError(what, f"Choose one with --metric: {', '.join(names)}.")

@@ -6,9 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.core.format import MISSING, with_sign
+from kduel.core.experiment import Better
+from kduel.core.format import MINUS, MISSING, with_sign
 from kduel.core.text import ascii_only, plural, printable
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection
+from kduel.report.plots.engine import drawing
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 
 WIDTH = 72
@@ -27,16 +29,21 @@ class MeasurementNotes(Struct, frozen=True, kw_only=True):
     """A command line."""
     subjects: Mapping[str, str]
     """The first line of each commit's message."""
+    what: str = ""
+    """What was measured, in words, with its unit; else the metric's name."""
+    better: Better = "none"
 
 
 def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     """The whole text."""
-    lines = [
-        *(_found_lines(outcome, about) if outcome.set else _not_found_lines(outcome)),
-        "",
-        *wrap(search_clause(outcome)),
-    ]
-    lines += ["", *_table_lines(outcome.levels)]
+    said = answer_section(outcome, about)
+    lines = wrap(said.lead)
+    lines += [line for one in said.bullets[:MOST_LISTED] for line in wrap(one, "  ")]
+    if more := len(said.bullets[MOST_LISTED:]):
+        lines.append(f"  and {more} more (--format json lists all)")
+    for sentence in (*said.sure, f"{said.step} {said.command}", *said.sentences):
+        lines += wrap(sentence)
+    lines += ["", *wrap(search_clause(outcome)), "", *_table_lines(outcome.levels)]
     skipped = [level for level in outcome.levels if level.status.startswith("skipped")]
     for level in skipped[:MOST_LISTED]:
         lines += wrap(f"{level.commit[:SHORT]} {level.status}", "  ")
@@ -46,11 +53,51 @@ def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def named(commit: str, about: MeasurementNotes) -> str:
+    """The commit as people name it: a short name and the first line of its message."""
+    subject = about.subjects.get(commit, "")
+    return f"{commit[:SHORT]} ({subject})" if subject else commit[:SHORT]
+
+
 CONFIRMED = {
-    True: "Confirmed: the commits before and after were measured again in fresh blocks.",
-    False: "In fresh blocks, the commits before and after did not differ clearly.",
+    True: "The commits before and after it, measured again in fresh blocks, confirm it.",
+    False: "In fresh blocks, the commits before and after did NOT differ clearly.",
     None: "Not measured again in fresh blocks.",
 }
+
+
+def answer_section(outcome: SearchOutcome, about: MeasurementNotes) -> PageSection:
+    """What changed the value and by how much, how sure that is, what to do next, and which other changes there are."""
+    change = outcome.effect
+    if not outcome.set:
+        size = [f"Between the ends: {format_change(change)}."] if change else []
+        return PageSection(heading="", lead=f"Nothing found: {outcome.why}.", sentences=size)
+    commits = [named(commit, about) for commit in outcome.set]
+    many = len(commits) > 1
+    who = f"One of {len(commits)} commits" if many else f"Commit {commits[0]}"
+    doubt = ", probably but not confirmed," if outcome.confirmed is False else ""
+    what = about.what or outcome.metric
+    how = f"made {what} {size_words(outcome, change, about.better)}" if change else f"changed {what}"
+    probability = format_probability(100 * (outcome.probability or 0))
+    again = ["To be surer, search anew: the same command with another --seed."] if outcome.confirmed is False else []
+    return PageSection(
+        heading="", lead=f"{who}{doubt} {how}.", sure=[f"Probability {probability}.", CONFIRMED[outcome.confirmed]],
+        step="These measurements cannot tell them apart." if many else "Next:",
+        command="" if many else f"git show {outcome.set[0][:SHORT]}", sentences=[*other_changes(outcome), *again],
+        bullets=commits if many else [],
+    )  # fmt: skip
+
+
+def size_words(outcome: SearchOutcome, change: Interval, better: Better) -> str:
+    """Such as: 4.1 % higher (95 % interval +3.8 % to +4.4 %), which is worse; where no better side is known, which end is so, too."""
+    side, sign = ("higher", 1) if change.mean > 0 else ("lower", -1)
+    ends = {one.status: one.mean for one in outcome.levels if one.mean is not None}
+    towards = sign * (ends.get("bad", 0.0) - ends.get("good", 0.0)) > 0
+    judged = ", as at the bad end" if towards else ""
+    if better != "none":
+        judged = f", which is {'better' if side == better else 'worse'}"
+    size, _, interval = format_change(change).partition(" %")
+    return f"{size.lstrip(f'+{MINUS}')} % {side}{interval}{judged}"
 
 
 def search_clause(outcome: SearchOutcome) -> str:
@@ -79,23 +126,7 @@ def other_changes(outcome: SearchOutcome) -> list[str]:
 
 
 def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
-    """The outcome as a page: the commit, by how much, how sure, and what to do next; then the levels."""
-    commits = [f"{commit[:SHORT]} {about.subjects.get(commit, '')}".strip() for commit in outcome.set]
-    change = f"Difference between the ends: {format_change(outcome.effect)}" if outcome.effect else ""
-    lead, sentences = f"Nothing found: {outcome.why}.", [f"{change}."] if change else []
-    if commits:
-        doubt = "Probably, but not confirmed, " if outcome.confirmed is False else ""
-        size = f" by {format_change(outcome.effect)}" if outcome.effect else ""
-        which = f"commit {commits[0]}" if len(commits) == 1 else f"one of {len(commits)} commits"
-        lead = f"{doubt}{outcome.metric} changed{size} with {which}."
-        sure = f"Probability {format_probability(100 * (outcome.probability or 0))}. {CONFIRMED[outcome.confirmed]}"
-        sentences = [
-            sure,
-            f"Next: git show {outcome.set[0][:SHORT]}" if len(commits) == 1 else "They cannot be distinguished.",
-            *other_changes(outcome),
-        ]
-        if outcome.confirmed is False:
-            sentences.append("To be surer, search anew: the same command with another --seed.")
+    """The outcome as a page: the answer, then the levels."""
     rows = [
         [
             level.commit[:SHORT],
@@ -111,9 +142,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
     head = ["commit", "subject", "level", "mean", "95 % interval", "n"]
     skipped = [f"{one.commit[:SHORT]} {one.status}" for one in outcome.levels if one.status.startswith("skipped")]
     sections = [
-        PageSection(
-            heading="What changed", lead=lead, sentences=sentences, bullets=commits if len(commits) > 1 else []
-        ),
+        answer_section(outcome, about),
         PageSection(
             heading="Commits measured", table=CampaignTable(head=head, rows=rows, numbers_from=3), bullets=skipped
         ),
@@ -124,41 +153,6 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
         ),
     ]
     return CampaignPage(title=f"Bisection of {outcome.metric}", sections=sections)
-
-
-def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
-    probability = 100 * (outcome.probability or 0)
-    many = len(outcome.set)
-    doubt = ", which fresh blocks did NOT confirm" * (outcome.confirmed is False)
-    if many == 1:
-        lines = [
-            *wrap(f"The change came with this commit (probability {format_probability(probability)}){doubt}:"),
-            "",
-        ]
-    else:
-        lines = wrap(
-            f"The change came with one of these {many} commits (together {format_probability(probability)}){doubt}; they cannot be "
-            "distinguished by these measurements:"
-        )
-        lines.append("")
-    for commit in outcome.set[:MOST_LISTED]:
-        lines += wrap(f"{commit[:SHORT]} {about.subjects.get(commit, '')}", "  ")
-    if many > MOST_LISTED:
-        lines.append(f"  and {many - MOST_LISTED} more (--format json lists all)")
-    lines.append("")
-    if outcome.effect is not None:
-        lines += wrap(f"Effect: {format_change(outcome.effect)}.")
-    lines += wrap(CONFIRMED[outcome.confirmed])
-    if many == 1:
-        lines.append(f"To see it: git show {outcome.set[0][:SHORT]}")
-    return [*lines, *(line for sentence in other_changes(outcome) for line in wrap(sentence))]
-
-
-def _not_found_lines(outcome: SearchOutcome) -> list[str]:
-    lines = wrap(f"Nothing found: {outcome.why}.")
-    if outcome.effect is not None:
-        lines += wrap(f"Difference between the ends: {format_change(outcome.effect)}.")
-    return lines
 
 
 def _table_lines(levels: Sequence[Level]) -> list[str]:
@@ -280,8 +274,6 @@ def title(outcome: SearchOutcome) -> str:
 
 def as_svg(outcome: SearchOutcome, *, page: bool = False) -> str:
     """The plot; for a page, which says the outcome itself, without a title and as narrow as a telephone."""
-    import vl_convert
-
     found = specification(outcome, NARROW if page else 640)
-    svg: str = vl_convert.vegalite_to_svg(found | {"title": ""} if page else found)
+    svg: str = drawing().vegalite_to_svg(found | {"title": ""} if page else found)
     return svg
