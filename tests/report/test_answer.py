@@ -326,7 +326,9 @@ def test_what_else_differs_in_a_matrix_is_counted_where_its_first_metric_shows_n
     shown = [m for m in results.gating if m.contender == "SCHED_FIFO" and m.claimed and m.verdict != "equivalent"]
     assert len(shown) == 3 and "; 2 other metrics differ. Of 9 benchmarks, 9 are undecided in wall" in second
     largest = max(shown, key=lambda m: abs(m.effect_pct or 0.0))
-    assert f"With SCHED_FIFO against SCHED_RR, {largest.benchmark}/{largest.metric} is " in second, "the largest by name"
+    assert f"With SCHED_FIFO against SCHED_RR, {largest.benchmark}/{largest.metric} is " in second, (
+        "the largest by name"
+    )
 
 
 def test_a_direction_is_named_for_each_that_is_only_counted() -> None:

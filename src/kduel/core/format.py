@@ -169,7 +169,7 @@ def effect(metric: MetricResult) -> str:
     """`+4.2 %`, `−0.3 ms`, exactly `+1,234 (+0.52 %)`; of a single trial the difference; a dash for none, and where machines
     contradict each other, of which the mean is no machine's."""
     value, low, high, unit = effect_numbers(metric)
-    if metric.torn:
+    if metric.torn and metric.machines:
         return MISSING
     if value is None and metric.n == 1 and (share := pct_of_means(metric)) is not None:
         return percent(share)
@@ -252,7 +252,7 @@ def interval_text(metric: MetricResult) -> str:
         return range_text(metric) or "exact"
     value, low, high, unit = effect_numbers(metric)
     if (
-        metric.torn
+        (metric.torn and metric.machines)
         or value is None
         or low is None
         or high is None

@@ -21,8 +21,13 @@ class MailFormat(Format):
     suffix: ClassVar[str] = ".txt"
 
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
-        said = digest(results)
-        out = [*wrap_ascii(", ".join([said.title, *said.facts])), "", *wrap_ascii(answer(results).text)]
+        said, found = digest(results), answer(results)
+        out = [
+            *wrap_ascii(", ".join([said.title, *said.facts])),
+            "",
+            *wrap_ascii(found.text),
+            *wrap_ascii(found.next),
+        ]
         for comparison in said.comparisons:
             out += ["", *wrap_ascii(comparison.headline), ""]
             if comparison.gating:

@@ -272,7 +272,9 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     shown = wording.page_of(campaigns(runs))
     first = shown.sections[0]
     assert shown.title == "old, new in 2 runs"
-    assert first.lead.startswith("With new in run 2 against run 1, job takes "), "one kernel in two runs, not two in one"
+    assert first.lead.startswith("With new in run 2 against run 1, job takes "), (
+        "one kernel in two runs, not two in one"
+    )
     assert " longer (+" in first.lead, "with its interval"
     legend, counted = first.sentences
     assert re.findall(r"un (\d): (month\d) \((\d{4}-\d\d-\d\d)\)", legend)[1][:2] == ("2", "month2")

@@ -9,11 +9,11 @@ from kduel.report.content.answer import answer, scheduler_step
 from kduel.report.content.counted import commands_of_parts, is_counted, is_sharing, is_touching
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.evidence import evidence
+from kduel.report.content.machines import by_machine
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.tails import bound_lines
 from kduel.report.content.textgrid import Line
-from kduel.report.content.undecided import foremost_reason
 
 EXACT_MEANS = (
     "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
@@ -65,7 +65,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     fitted = first_of(fits, "Fit: ", "more fit", width, height)
     after = [*found, *bounds, *fitted, *means, *advice(results, said, run, width)]
     metrics = sorted(
-        (metric for comparison in said.comparisons for metric in comparison.gating),
+        (one for comparison in said.comparisons for metric in comparison.gating for one in by_machine(metric)),
         key=lambda metric: metric.contender,
     )
     if is_counted(results):
@@ -107,13 +107,13 @@ def short(note: Note) -> str:
 
 def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     """Next steps: what an open question needs, where a difference comes from, and where all the rest is."""
-    sentences: list[tuple[str, str]] = []
-    gating = results.gating
-    undecided = [m for m in gating if m.open]
-    if undecided:
-        sentences.append((f"{plural(len(undecided), 'metric')} undecided{foremost_reason(undecided, results)}", ""))
-    sentences += reversed(commands_of_parts(results, run))
-    sentences += filter(None, [scheduler_step(results, run)])
+    found = answer(results, run)
+    steps = [
+        (found.step, found.command),
+        *commands_of_parts(results, run),
+        *filter(None, [scheduler_step(results, run)]),
+    ]
+    sentences = list(dict.fromkeys(steps))
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []

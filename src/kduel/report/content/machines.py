@@ -1,6 +1,7 @@
 """The effect on each of several machines, and on all of them: tables that every format shows alike."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kduel.core.format import effect_numbers, estimate_texts, spread_text
 from kduel.core.metric_results import MachinesResult, MetricResult
@@ -59,7 +60,7 @@ def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
         )
     count = plural(len(found.effects), "machine")
     of_class = found.scope == "class"
-    if len(rows) > 1:
+    if len(rows) > 1 and not metric.torn:
         note = "" if of_class else "the verdict"
         rows.append(row("these machines", metric.n, found.pooled, found.low, found.high, note, True))
     effect, low, high, _ = effect_numbers(metric)
@@ -74,3 +75,20 @@ def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
         rows=rows,
         spread=spread,
     )
+
+
+def by_machine(metric: MetricResult) -> list[MetricResult]:
+    """The metric as each machine has it where machines contradict each other: their mean is no answer. Else itself."""
+    if not metric.torn or metric.machines is None or metric.scale != "ratio":
+        return [metric]
+    return [
+        replace(
+            metric,
+            metric=f"{metric.metric} on {one.machine}",
+            effect_pct=one.effect,
+            ci_low_pct=one.low,
+            ci_high_pct=one.high,
+            machines=None,
+        )
+        for one in metric.machines.effects
+    ]

@@ -13,6 +13,7 @@ from kduel.judge.verdict.headline import lies_within
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.report.content.answer import change_size, operation_words
 from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, largest_first, largest_of, sign_of
+from kduel.report.content.machines import by_machine
 from kduel.report.content.overview import TOO_EARLY, too_early
 from kduel.report.plots.effects import tone
 from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
@@ -143,22 +144,6 @@ def drawn_metrics(comparison: ContenderSummary) -> list[MetricResult]:
     """The metrics that decide and have a change in per cent."""
     found = [one for metric in comparison.gating if not metric.by_harness for one in by_machine(metric)]
     return [metric for metric in found if drawn_span(metric) is not None]
-
-
-def by_machine(metric: MetricResult) -> list[MetricResult]:
-    """The metric as each machine has it where machines contradict each other: their mean is no answer. Else itself."""
-    if not metric.torn or metric.machines is None or metric.scale != "ratio":
-        return [metric]
-    return [
-        replace(
-            metric,
-            metric=f"{metric.metric} on {one.machine}",
-            effect_pct=one.effect,
-            ci_low_pct=one.low,
-            ci_high_pct=one.high,
-        )
-        for one in metric.machines.effects
-    ]
 
 
 def foremost_rows(metrics: Sequence[MetricResult], most: int) -> list[MetricResult]:
