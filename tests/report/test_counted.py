@@ -491,18 +491,6 @@ def test_a_panic_is_told_by_its_line_not_by_its_call_trace() -> None:
     assert "The guest panicked: [ 1.0] Kernel panic - not syncing: VFS" in said and len(said) < 400
 
 
-def test_the_pages_summary_says_depends_as_the_table_does_and_which_differences_are_too_small() -> None:
-    found = results()
-    for number in range(8):
-        found.metrics.append(metric(f"op-{number}", "other", "fewer", [(1000 + number, 900)]))
-    found.metrics.append(metric("tiny", "other", "fewer", [(10_000, 9_999)]))
-    found.metrics[-1].below_delta = True
-    [comparison] = digest(found).comparisons
-    said = {point.word: point.text for point in comparison.points}
-    assert "tcp" in said["depends"] and "undecided" not in said
-    assert said["different"].endswith("more differ, 1 of them by too little to matter: see the table")
-
-
 def test_the_picture_of_counts_is_of_ranges_with_a_dot_a_condition() -> None:
     counted = results()
     page = report_format("html").render(counted)

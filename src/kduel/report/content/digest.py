@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kduel.benchmarks.support.schedstat import is_of_level
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct, shown_unit
-from kduel.core.metric_results import COUNTS, MetricResult, Verdict
+from kduel.core.metric_results import COUNTS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import list_few, plural, visible
 from kduel.judge.verdict.headline import (
@@ -37,16 +37,6 @@ NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
 
 
-class Statement(Struct, kw_only=True):
-    """A line below the headline."""
-
-    verdict: Verdict
-    word: str
-    """The verdict as it is shown."""
-    side: Side = "neutral"
-    text: str
-
-
 class ContenderSummary(Struct, kw_only=True):
     baseline: str
     contender: str
@@ -55,7 +45,6 @@ class ContenderSummary(Struct, kw_only=True):
     primary: list[MetricResult]
     exploratory: list[MetricResult]
     headline: str
-    points: list[Statement]
     can: list[str]
     cannot: list[str]
     fits: list[str] = []
@@ -147,7 +136,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     return ContenderSummary(
         baseline=visible(baseline, 200), contender=visible(contender, 200), subject=visible(contender, 200),
         primary=primary, exploratory=exploratory, headline=headline_of(results, baseline, contender),
-        points=points(gating, notes, delta), can=conclusions(gating, notes, delta, repeated_unit(results)),
+        can=conclusions(gating, notes, delta, repeated_unit(results)),
         cannot=open_questions(results, notes, gating, exploratory if primary else []),
     )  # fmt: skip
 
@@ -161,40 +150,10 @@ def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderS
     return ContenderSummary(
         baseline="first level", contender="other level", subject=visible("/".join(group.group), 200), primary=primary,
         exploratory=[row for row in rows if row.role != "primary"], headline=visible(group.headline, 2000),
-        points=points(primary or rows, notes, delta),
         can=[*conclusions(primary or rows, notes, delta), *(f"{line}." for line in group.told if line not in vague)],
         cannot=[*open_questions(results, notes, primary or rows, []), *(f"{line}." for line in vague)],
         fits=[fit.sentence for fit in group.fits],
     )  # fmt: skip
-
-
-def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Statement]:
-    """The decided metrics with their effects, largest first; the others by group."""
-    metrics = [m for m in metrics if not m.by_harness]
-    different = [m for m in metrics if shows_difference(m)]
-    found = [
-        Statement(
-            verdict=m.verdict,
-            word=m.word,
-            side=side(m),
-            text=f"{notes.with_marks(m)}: {effect_with_interval(m)}, {side_words(m)}"
-            + (", within delta" if m.below_delta else ""),
-        )
-        for m in foremost(different)
-    ]
-    if len(different) > NAMED:
-        named_ones = {id(m) for m in foremost(different)}
-        small = sum(m.below_delta for m in different if id(m) not in named_ones)
-        which = f", {small} of them by too little to matter" if small else ""
-        more = len(different) - NAMED
-        text = f"{more} more differ{'s' * (more == 1)}{which}: see the table"
-        found.append(Statement(verdict="different", word="different", text=text))
-    for verdict, words in (("equivalent", f"{bounds(delta).strip()}: "), ("equal", "exactly: "), ("undecided", "")):
-        chosen = [m for m in metrics if m.verdict == verdict]
-        for word in dict.fromkeys(m.word for m in chosen):
-            those = [m for m in chosen if m.word == word]
-            found.append(Statement(verdict=chosen[0].verdict, word=word, text=f"{words}{list_metrics(those, notes)}"))
-    return found
 
 
 def bounds(delta: float | None) -> str:
