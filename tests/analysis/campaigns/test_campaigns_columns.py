@@ -149,11 +149,13 @@ def test_a_maximum_comes_after_what_many_samples_decide(tmp_path: Path) -> None:
     found = campaigns([f"{run}:one" for run in runs])
     (pair,) = found.between
     (mean,) = pair.changes
-    assert changed_section(found).lead.startswith("With one in run 2 against run 1, bench does ")
+    assert changed_section(found).lead.startswith("With one in run 2 against one in run 1, bench does ")
     for effect in (1.0, 90.0):
         pair.changes = [structs.replace(mean, metric="worst", statistic="max", effect_pct=effect), mean]
         lead = changed_section(found).lead
-        assert lead.startswith("With one in run 2 against run 1, bench/rate does ") and "; bench/worst " in lead
+        assert (
+            lead.startswith("With one in run 2 against one in run 1, bench/rate does ") and "; bench/worst " in lead
+        )
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     shown = wording.page_of(campaigns(runs))
     first = shown.sections[0]
     assert shown.title == "old, new in 2 runs"
-    assert first.lead.startswith("With new in run 2 against run 1, job takes "), (
+    assert first.lead.startswith("With new in run 2 against new in run 1, job takes "), (
         "one kernel in two runs, not two in one"
     )
     assert " longer (+" in first.lead, "with its interval"
@@ -284,7 +284,7 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     lines = page.text(shown).splitlines()
     assert lines[2].startswith("With new") and f"  {first.command}" in lines, "at the top, and to be pasted"
     assert first.table is not None and first.table.head[1:3] == ["from", "to"]
-    assert [row[1:3] for row in first.table.rows] == [["new (run 1)", "new (run 2)"]]
+    assert [row[1:3] for row in first.table.rows] == [["new in run 1", "new in run 2"]]
     alike = [str(make_run(tmp_path / f"year{year}/run", day=30 * year)) for year in (1, 2)]
     assert wording.page_of(campaigns(alike)).title == "old, new in 2 runs", "directories of one name are two runs"
 

@@ -22,7 +22,7 @@ MOST_CONFOUNDS = 60
 MOST_NAMED = 6
 """Runs that the first sentence says which they are."""
 BETWEEN = "95 % confidence for all comparisons together. What drifted between the runs counts as a change, too."
-UNDECIDED = "Undecided is not the same as equal: more measurements of both may decide.", ""
+UNDECIDED = "Undecided is not the same as equal: more measurements of both may decide."
 MOST_PAIRS = 2
 """Pairs that the first sentences are about."""
 MOST_CHANGES = 10
@@ -59,47 +59,35 @@ def changed_section(found: Campaigns) -> PageSection:
     ]
     undecided = sum(change.verdict == "undecided" for _, change in changes)
     more = f", the largest {MOST_CHANGES} below, maxima and spreads last" if len(shown) > MOST_CHANGES else ""
-    show = "shows" if len(shown) == 1 else "show"
-    sentences = [*runs_legend(found)]
-    compared = plural(len(changes), "comparison")
+    compared, show = plural(len(changes), "comparison"), "shows" if len(shown) == 1 else "show"
+    lead = f"No change that matters is shown in {compared}: {undecided or 'none'} undecided."
+    step, command = UNDECIDED if undecided else "", ""
+    sentences = runs_legend(found)
+    if not changes:
+        lead = "Nothing is compared: no metric was measured alike in two of these."
     if shown:
         changed = {id(pair): pair for pair, _ in shown}.values()
         lead = " ".join(pair_sentence(pair, found) for pair in itertools.islice(changed, MOST_PAIRS))
+        step, command = next_step(found, shown[0][0])
         sentences.append(f"{len(shown)} of {compared} {show} a change that matters{more}; {undecided} undecided.")
-    elif changes:
-        lead = f"No change that matters is shown in {compared}: {undecided or 'none'} undecided."
-    else:
-        lead = "Nothing is compared: no metric was measured alike in two of these."
-    step, command = next_step(found, shown[0][0]) if shown else UNDECIDED if undecided else ("", "")
     table = (
         CampaignTable(head=["metric", "from", "to", "change", "verdict"], rows=rows, numbers_from=5) if rows else None
     )
     bullets = changed_lines({column.run: column.changed for column in found.columns})
-    sure = certainty(found, pairs, causes=bool(shown)) if changes else []
     return PageSection(
-        heading="",
-        lead=lead,
-        sure=sure,
-        step=step,
-        command=command,
-        sentences=sentences,
-        table=table,
-        bullets=bullets,
-    )
+        heading="", lead=lead, sure=certainty(found, pairs, causes=bool(shown)) if changes else [], step=step,
+        command=command, sentences=sentences, table=table, bullets=bullets,
+    )  # fmt: skip
 
 
 def pair_sentence(pair: ColumnChange, found: Campaigns) -> str:
-    """`With new in run 2 against run 1, job/time takes 5.0 % longer (+4.2 to +5.8 %).`"""
-    names, columns = kernels_first(found), {column.name: column for column in found.columns}
-    before, after = columns[pair.before], columns[pair.after]
-    who = f"{names[pair.after]} against {names[pair.before]}"
-    if before.contender == after.contender:
-        runs = run_numbers(found)
-        who = f"{after.contender} in run {runs[after.run]} against run {runs[before.run]}"
+    """`With new in run 2 against new in run 1, job/time takes 5.0 % longer (+4.2 to +5.8 %).`"""
+    names = kernels_first(found)
     metrics = [change for change in pair.changes if change.n]
     large = sorted(filter(matters, metrics), key=lambda one: (weak(one), *largest_first(one)))
     named, rest = largest_words(metrics, large, alone=True)
-    return f"With {who}, {'; '.join(named)}.{' Of the others, ' * bool(rest)}{', '.join(rest)}{'.' * bool(rest)}"
+    others = f" Of the others, {', '.join(rest)}." if rest else ""
+    return f"With {names[pair.after]} against {names[pair.before]}, {'; '.join(named)}.{others}"
 
 
 def weak(change: MetricResult) -> bool:
@@ -135,12 +123,7 @@ def certainty(found: Campaigns, pairs: Sequence[ColumnChange], *, causes: bool) 
     known = {one.cause for one in about}
     if len(known) == 1 and (cause := known.pop()):
         group, _, name = cause.rpartition(".")
-        return [
-            *sure,
-            f"Only one known thing differs: {name} ({group})."
-            if group
-            else f"Only one known thing differs: {cause}.",
-        ]
+        return [*sure, f"Only one known thing differs: {f'{name} ({group})' if group else cause}."]
     blind = sum(one.cause is None and bool(one.things or one.unknown) for one in about)
     none = "No" if blind == len(pairs) else f"In {blind} of {len(pairs)} pairs no"
     return [*sure, f"{none} cause can be named: too much else differs, or too little is known."] if blind else sure
@@ -163,11 +146,11 @@ def run_numbers(found: Campaigns) -> dict[str, int]:
 
 
 def kernels_first(found: Campaigns) -> dict[str, str]:
-    """By column name, `debian-6.12 (run 1)`: the contender, with the number of its run where there are several."""
+    """By column name, `debian-6.12 in run 1`: the contender, with the number of its run where there are several."""
     runs = run_numbers(found)
     several = len(runs) > 1
     return {
-        column.name: f"{column.contender} (run {runs[column.run]})" if several else column.name
+        column.name: f"{column.contender} in run {runs[column.run]}" if several else column.name
         for column in found.columns
     }
 

@@ -115,12 +115,10 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     if results.effects:
         claims, more = [visible(one.text, 1000) for one in results.headlines], "more sentence"
         most = MOST_EFFECTS
-    elif (
-        len(compared) > MOST_PAIRS
-        and len({one for one, _ in compared}) == 1
-        and not any(m.decided for m in results.gating)
-    ):
-        claims, more = [undecided_together(results, compared)], ""
+    elif len(compared) > MOST_PAIRS and not any(m.decided for m in results.gating):
+        names = visible(compared[0][0], 200), f"any of {len(compared)} contenders"
+        metrics = [m for m in results.gating if not m.by_harness]
+        claims, more = [f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"], ""
         most = 1
     else:
         compared.sort(key=lambda pair: not differing(results, *pair)[1])
@@ -136,13 +134,6 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
         sure=certainty(results, label) if any(map(shows_difference, results.gating)) else "",
         unfinished=unfinished.text if unfinished else "",
     )
-
-
-def undecided_together(results: Results, compared: Sequence[tuple[str, str]]) -> str:
-    """One sentence on many contenders of which nothing is decided."""
-    metrics = [m for m in results.gating if not m.by_harness]
-    names = visible(compared[0][0], 200), f"any of {len(compared)} contenders"
-    return f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"
 
 
 def pair_answer(results: Results, baseline: str, contender: str) -> str:

@@ -108,12 +108,8 @@ def short(note: Note) -> str:
 def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     """Next steps: what an open question needs, where a difference comes from, and where all the rest is."""
     found = answer(results, run)
-    steps = [
-        (found.step, found.command),
-        *commands_of_parts(results, run),
-        *filter(None, [scheduler_step(results, run)]),
-    ]
-    sentences = list(dict.fromkeys(steps))
+    steps = [(found.step, found.command), *commands_of_parts(results, run), scheduler_step(results, run)]
+    sentences = list(dict.fromkeys(filter(None, steps)))
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []
