@@ -11,6 +11,7 @@ from kduel.judge.verdict.headline import headline_of
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report import report_format
 from kduel.report.content.answer import next_step
+from kduel.report.content.answer import answer
 from kduel.report.content.closing import closing
 from kduel.report.content.digest import digest
 from kduel.report.content.undecided import by_reason
@@ -85,17 +86,16 @@ def test_before_the_only_analysis_the_reason_is_that_it_is_still_to_come() -> No
     assert not any("analysis" in why for why in by_reason(interrupted(6, blocks=6).metrics, interrupted(6, blocks=6)))
 
 
-def test_the_screen_counts_every_undecided_metric() -> None:
-    """Only those with the most frequent reason were counted."""
+def test_the_screen_and_the_answer_say_the_same_of_what_to_do_next() -> None:
     results = interrupted(8, blocks=8)
     results.metrics[0].contradicted = True
 
     def told() -> str:
         return " ".join("".join(part for part, _ in line) for line in closing(results, "run", 200, 40))
 
-    assert "→ 2 metrics undecided, partly as the data contradict" in told()
+    assert f"→ {answer(results, 'run').next}" in told() and "kduel plan run" in told()
     results.metrics[1].contradicted = True
-    assert "→ 2 metrics undecided, as the data contradict" in told()
+    assert f"→ {answer(results, 'run').next}" in told() and "the data contradict" in told()
 
 
 @pytest.mark.parametrize(

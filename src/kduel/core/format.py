@@ -250,14 +250,10 @@ def interval_text(metric: MetricResult) -> str:
     """`+3.1 to +5.3 %`; a dash where there is none. Where there is no chance in it, `exact`, or the range over conditions."""
     if metric.scale == "exact":
         return range_text(metric) or "exact"
+    if metric.torn and metric.machines:
+        return MISSING
     value, low, high, unit = effect_numbers(metric)
-    if (
-        (metric.torn and metric.machines)
-        or value is None
-        or low is None
-        or high is None
-        or not (math.isfinite(low) and math.isfinite(high))
-    ):
+    if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return MISSING
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
     lower, upper = bounds_text(low, high, places)
