@@ -10,8 +10,7 @@ from kduel.core.metric_results import FindingResult
 from kduel.judge.verdict.headline import headline_of
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report import report_format
-from kduel.report.content.answer import next_step
-from kduel.report.content.answer import answer
+from kduel.report.content.answer import answer, next_step
 from kduel.report.content.closing import closing
 from kduel.report.content.digest import digest
 from kduel.report.content.undecided import by_reason
