@@ -26,6 +26,12 @@ def test_too_little_address_space_is_an_error_with_a_remedy() -> None:
     assert done.returncode == 1 and "HostError" in done.stderr and "ulimit -v unlimited" in done.stderr
 
 
+def test_the_library_is_imported_in_one_place() -> None:
+    """A bisection's page imported it without asking whether it may."""
+    found = [path.name for path in SOURCE.rglob("*.py") if "import vl_convert" in path.read_text("utf-8")]
+    assert found == ["engine.py"]
+
+
 @pytest.mark.slow
 def test_what_is_asked_for_is_enough() -> None:
     assert drawn(ADDRESS_SPACE >> 20).returncode == 0
