@@ -152,7 +152,7 @@ def page_of(outcome: SearchOutcome, about: MeasurementNotes) -> CampaignPage:
             folded=True,
         ),
     ]
-    return CampaignPage(title=f"Bisection of {outcome.metric}", sections=sections)
+    return CampaignPage(title=f"Bisection of {about.what or outcome.metric}", sections=sections)
 
 
 def _table_lines(levels: Sequence[Level]) -> list[str]:
