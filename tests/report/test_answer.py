@@ -167,7 +167,7 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results).step == f"{CLOSED}."
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     said = answer(results, "RUN")
-    assert re.match(r"Undecided, as ", said.step) and said.command == "kduel plan RUN"
+    assert re.match(r"The rest is undecided, as ", said.step) and said.command == "kduel plan RUN"
     results.metrics[0].n = 4
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())

@@ -131,7 +131,7 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     unfinished = find_unfinished(results)
     return AnswerPart(
         claims=[*claims[:most], *([f"{plural(rest, more)} below"] if rest > 0 else [])],
-        sure=certainty(results, label) if any(map(shows_difference, results.gating)) else "",
+        sure=certainty(results) if any(map(shows_difference, results.gating)) else "",
         unfinished=unfinished.text if unfinished else "",
     )
 
@@ -265,16 +265,16 @@ def interval_words(metric: MetricResult) -> str:
     return f" ({'; '.join(filter(None, said))})" if any(said) else ""
 
 
-def certainty(results: Results, label: str = "") -> str:
-    """Sentence on how sure the differences are, and on what they are not. A `label` may say that they are counted."""
+def certainty(results: Results) -> str:
+    """Sentence on how sure the differences are, and on what they are not."""
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
     if all(m.scale == "exact" for m in metrics):
         if evidence(results).varies:
             return ""
         few = any(one.code == ONE_SIGN for m in metrics for one in m.warnings)
         exactly = "Of so few conditions that some may be chance" if few else "Exact"
-        return f"{exactly}, in virtual time{REAL}" if results.machine.resolution else REPEATS * (not label)
-    together = " for all of them together" if len(results.gating) > 1 else ""
+        return f"{exactly}, in virtual time{REAL}" if results.machine.resolution else REPEATS
+    together = f" for all {len(results.gating)} together" if len(results.gating) > 1 else ""
     sure = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
     if any(m.hint for m in metrics):
         sure = f"Hints: the study names no primary metric, and up to {plain_number(100 * results.study.alpha)} % of such differences may be chance"
@@ -292,7 +292,8 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     undecided = [m for m in results.gating if m.open]
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
-    sentence = f"Undecided{foremost_reason(undecided, results)}"
+    rest = "The rest is undecided" if any(map(matters, results.gating)) else "Undecided"
+    sentence = rest + foremost_reason(undecided, results)
     if all(m.torn for m in undecided):
         if parts := results.study.parts:
             one = visible(parts[0].machine, 100) or "One machine"
@@ -306,7 +307,7 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         return sentence, ""
     if not (more := [m for m in undecided if not (m.torn or m.contradicted or reason_of_findings(m))]):
         return sentence, ""
-    short = f"Undecided{foremost_reason(more, results)}".partition(":")[0].rstrip(".")
+    short = f"{rest}{foremost_reason(more, results)}".partition(":")[0].rstrip(".")
     return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
 
 

@@ -18,11 +18,11 @@ TONES = {
 NOT_JUDGED = "not judged"
 UNDATED = "unknown"
 STEPS = (
-    "To go on with the latest run, where the runs are:",
-    "What differs since that began, where the runs are:",
-    "What changed from the last run but one to the last, where the runs are:",
-    "What would decide it, and the whole report, where the runs are:",
-    "The whole report, where the runs are:",
+    "To go on with the latest run, in the directory of the runs:",
+    "What differs since that began, in the directory of the runs:",
+    "What changed from the last run but one to the last, in the directory of the runs:",
+    "What would decide it, and the whole report, in the directory of the runs:",
+    "The whole report, in the directory of the runs:",
 )
 
 
