@@ -33,6 +33,8 @@ LINES_EACH_SAID = 3
 LINES_OF_ANSWER = 2
 """Of each part's, on a low screen."""
 CAVEATS = 2
+LOW = 20
+"""Lines of a screen below which only the first step stands."""
 FEWEST_ROWS = 4
 """Rows of a table, which findings give way to."""
 
@@ -63,7 +65,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
         for line in one.fits
     ]
     fitted = first_of(fits, "Fit: ", "more fit", width, height)
-    after = [*found, *bounds, *fitted, *means, *advice(results, said, run, width)]
+    after = [*found, *bounds, *fitted, *means, *advice(results, said, run, width, low=height < LOW)]
     metrics = sorted(
         (one for comparison in said.comparisons for metric in comparison.gating for one in by_machine(metric)),
         key=lambda metric: metric.contender,
@@ -105,11 +107,11 @@ def short(note: Note) -> str:
     return f"{note.cause} ({where}): {note.message}" if note.cause else f"{where}: {note.message}"
 
 
-def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
+def advice(results: Results, said: Digest, run: str, width: int, *, low: bool) -> list[Line]:
     """Next steps: what an open question needs, where a difference comes from, and where all the rest is."""
     found = answer(results, run)
     steps = [(found.step, found.command), *commands_of_parts(results, run), scheduler_step(results, run)]
-    sentences = list(dict.fromkeys(filter(None, steps)))
+    sentences = list(dict.fromkeys(filter(None, steps[: 1 if low else None])))
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []
