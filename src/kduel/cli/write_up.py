@@ -16,7 +16,6 @@ from kduel.cli.stdout import NobodyReadsError
 from kduel.cli.terminal import say
 from kduel.core.errors import NOT_MEASURED, SLOWER, HostError
 from kduel.core.text import printable
-from kduel.judge.verdict.headline import matters
 from kduel.store.rundir import PAGE, RESULTS
 from kduel.store.whole_files import as_disk_error, write_whole
 
@@ -64,6 +63,8 @@ def write_up(path: Path, fail_on: str | None, *, keep: bool = True, notify: str 
 
 def conclude(results: Results, fail_on: str | None) -> tuple[int, str]:
     """Exit status of a finished run, and the reason where it is not 0."""
+    from kduel.judge.verdict.headline import matters
+
     slower = [m for m in results.gating if m.role == "primary" and matters(m) and m.verdict in ("slower", "more")]
     if fail_on == "slower" and slower:
         named = ", ".join(f"{m.benchmark}/{m.metric} of {m.contender}" for m in slower)

@@ -232,7 +232,7 @@ def test_machines_that_contradict_each_other_have_no_verdict_in_common(tmp_path:
     assert (metric.verdict, metric.withheld) == ("undecided", "machines contradict each other")
     assert metric.machines is not None and find_unfinished(results) is None
     assert metric.machines.contradicting == ["rack1", "rack2"]
-    figures = "job/time (lower is better) +5.19 % on rack1, −5.02 % on rack2"
+    figures = "job/time is 5.19 % higher on rack1, 5.02 % lower on rack2 (lower is better)"
     assert figures in results.headlines[0].text
     assert answer(results, "c").command == "kduel report c/runs/a" and (tmp_path / "c/runs/a").is_dir()
     for form in ("text", "markdown", "mail", "html"):

@@ -86,7 +86,7 @@ def resolution(cpus: int, quantum: int) -> int:
 
 
 def resolution_of_trial(file: Path, cpus: int) -> int:
-    """As `resolution`, where a CPU once had more than a turn still to get: what it does comes later by as much."""
+    """Nanoseconds that a trial resolves: more than `resolution` where a CPU was once several turns behind, whose work comes later."""
     found = msgspec.json.decode(file.read_bytes(), type=Turns)
     return resolution(cpus, max(found.quantum, found.behind))
 

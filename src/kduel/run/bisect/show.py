@@ -53,7 +53,7 @@ def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def named(commit: str, about: MeasurementNotes) -> str:
+def name_commit(commit: str, about: MeasurementNotes) -> str:
     """The commit as people name it: a short name and the first line of its message."""
     subject = about.subjects.get(commit, "")
     return f"{commit[:SHORT]} ({subject})" if subject else commit[:SHORT]
@@ -67,12 +67,12 @@ CONFIRMED = {
 
 
 def answer_section(outcome: SearchOutcome, about: MeasurementNotes) -> PageSection:
-    """What changed the value and by how much, how sure that is, what to do next, and which other changes there are."""
+    """Section on what changed the value and by how much, how sure that is, what to do next, and which other changes there are."""
     change = outcome.effect
     if not outcome.set:
         size = [f"Between the ends: {format_change(change)}."] if change else []
         return PageSection(heading="", lead=f"Nothing found: {outcome.why}.", sentences=size)
-    commits = [named(commit, about) for commit in outcome.set]
+    commits = [name_commit(commit, about) for commit in outcome.set]
     many = len(commits) > 1
     who = f"One of {len(commits)} commits" if many else f"Commit {commits[0]}"
     doubt = ", probably but not confirmed," if outcome.confirmed is False else ""

@@ -15,7 +15,7 @@ def one_sign(case: Case) -> Iterator[str]:
         return
     pairs = case.result.pairs or [(0.0, 0.0)]
     if (chance := chance_of_one_sign(pairs)) > case.rule.alpha:
-        ranges = "ranges that do not overlap" if len(pairs) > 1 and apart(pairs) else "one sign"
+        ranges = "ranges that do not overlap" if len(pairs) > 1 and lie_apart(pairs) else "one sign"
         yield (
             f"{plural(len(pairs), 'condition')}: a difference without any cause would have {ranges} in one of "
             f"{1 / chance:.0f} cases. Measure more blocks, whose conditions are others, or give the benchmark conditions = 8."
@@ -24,7 +24,7 @@ def one_sign(case: Case) -> Iterator[str]:
         )
 
 
-def apart(pairs: list[tuple[float, float]]) -> bool:
+def lie_apart(pairs: list[tuple[float, float]]) -> bool:
     """True if all values of one contender lie above all of the other."""
     before, after = zip(*pairs, strict=True)
     return bool(max(before) < min(after) or max(after) < min(before))
@@ -34,7 +34,7 @@ def chance_of_one_sign(pairs: list[tuple[float, float]]) -> float:
     """The chance that values which differ by chance alone look like these: all differences have one sign (the sign test), or all values
     of one contender lie above all others (Wilcoxon's rank sum)."""
     signs = 2.0 ** (1 - len(pairs))
-    return min(signs, 2 / math.comb(2 * len(pairs), len(pairs))) if apart(pairs) else signs
+    return min(signs, 2 / math.comb(2 * len(pairs), len(pairs))) if lie_apart(pairs) else signs
 
 
 PLUGIN = Finding(
