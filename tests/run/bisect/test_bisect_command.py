@@ -115,7 +115,7 @@ def test_the_commit_is_found_and_written_as_json_text_and_plot(
     # Nothing is measured again: the same command repeats the answer, as text.
     status, text, err = bisect(tmp_path, *words)
     assert status == 0 and "Resuming" in err
-    assert "Commit 4" in text and "Effect: +5 %" in text and "Confirmed" in text
+    assert "(Commit 4) made what 'cat value' prints 5 % higher" in text and "confirm it" in " ".join(text.split())
     body, _, last = text.partition("Reproduce:")
     assert all(len(line) <= 72 and line.isascii() for line in body.splitlines())
     assert "--measure 'cat value'" in last
