@@ -297,7 +297,7 @@ def test_effects_of_counts_are_over_all_conditions() -> None:
 def test_delta_holds_for_an_interaction_of_counts(more: float, small: bool) -> None:
     found = counted_effects({"0-0": [3000], "1-0": [3400], "0-1": [2950], "1-1": [3350 + more]})
     crossed = found["a × b"].result
-    assert (crossed.verdict, crossed.effect, crossed.below_delta) == ("more", more, small)
+    assert (crossed.verdict, crossed.effect, crossed.below_delta) == ("different", more, small)
     assert (crossed.baseline_mean, crossed.mean) == (3350, 3350 + more)
     assert crossed.effect_pct == pytest.approx(100 * more / 3350)
     assert (crossed.baseline, crossed.contender) == ("a=1 at b=1 if effects added", "a=1 at b=1")

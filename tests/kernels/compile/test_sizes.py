@@ -203,7 +203,7 @@ def test_a_kernel_with_modules_is_resolved_with_them(
         asked.append((spec, modules))
         return kernels["old"]
 
-    monkeypatch.setattr("kduel.kernels.resolve", answer)
+    monkeypatch.setattr("kduel.cli.sizes.resolve", answer)
     found = read_kernel("./bz,modules=mods", cache=shared, progress=Progress(), offline=True)
     assert (asked, found.name) == ([("./bz", "mods")], "bz")
     with pytest.raises(InputError, match="sizes do not depend on cmdline="):
