@@ -22,7 +22,8 @@ from kduel.judge.evaluate import judge_run
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
-from kduel.report.content.answer import answer
+from kduel.report.campaigns.page import CampaignPage, PageSection, text
+from kduel.report.content.answer import answer, change_words
 from kduel.report.content.closing import closing
 from kduel.report.page.matrix import matrix_part
 from kduel.report.text import show_closing
@@ -153,6 +154,38 @@ def test_words_of_an_operation_lean_on_no_other() -> None:
                 assert metric.words and "the same" not in metric.words
 
 
+def test_one_sentence_is_for_all_contenders_only_where_it_holds_for_each() -> None:
+    results = simulated(contenders=("old", *"abcde"))
+    results.study.fixed = len(results.blocks)
+    for metric in results.metrics:
+        metric.verdict = "undecided"
+    assert "any of 5 contenders against old" in answer(results).text
+    one = results.gating[-1]
+    for name, value in (("contradicted", True), ("n", 0), ("scale", "exact"), ("baseline", "a")):
+        kept = getattr(one, name)
+        setattr(one, name, value)
+        assert "any of 5" not in answer(results).text, name
+        setattr(one, name, kept)
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        ("ops/s", "does 5.00 % more ops/s"),
+        ("Gops", "does 5.00 % more Gops"),
+        ("ns/switch", "is 5.00 % higher"),
+        ("us/ops", "is 5.00 % higher"),
+        ("drops", "is 5.00 % higher"),
+        ("MB/s", "is 5.00 % higher"),
+        ("Mbit/s", "is 5.00 % higher"),
+    ],
+)
+def test_a_rate_is_of_what_is_done(unit: str, said: str) -> None:
+    metric = simulated().metrics[0]
+    metric.unit = unit
+    assert change_words(metric, "+5.00 %") == said
+
+
 def test_where_nothing_is_decided_it_is_the_headline() -> None:
     results = undecided()
     assert answer(results).text == f"{headlines(results)[0].text}. 6 of up to 20 blocks, not finished."
@@ -167,7 +200,7 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results).step == f"{CLOSED}."
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     said = answer(results, "RUN")
-    assert re.match(r"The rest is undecided, as ", said.step) and said.command == "kduel plan RUN"
+    assert re.match(r"1 metric is undecided, as ", said.step) and said.command == "kduel plan RUN"
     results.metrics[0].n = 4
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
@@ -348,3 +381,13 @@ def test_counts_that_agree_with_times_need_no_word_on_what_they_are() -> None:
         if metric.scale == "exact":
             metric.effect = -1.0
     assert answer(whole).meaning == ""
+
+
+def test_a_command_in_mail_is_not_folded_and_in_plain_text_harmless() -> None:
+    results = simulated()
+    results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
+    found = answer(results)
+    assert f"\n  {found.command}\n" in report_format("mail").render(results)
+    section = PageSection(heading="", step="The whole report:", command="kduel report 'a\nb\x1b[2J'")
+    shown = text(CampaignPage(title="t", sections=[section]))
+    assert "\x1b" not in shown and "a\nb" not in shown

@@ -26,7 +26,9 @@ class MailFormat(Format):
             *wrap_ascii(", ".join([said.title, *said.facts])),
             "",
             *wrap_ascii(found.text),
-            *wrap_ascii(found.next),
+            *wrap_ascii(found.step),
+            # A command is not folded: it shall be pasted.
+            *([f"  {ascii_only(visible(found.command))}"] if found.command else []),
         ]
         for comparison in said.comparisons:
             out += ["", *wrap_ascii(comparison.headline), ""]

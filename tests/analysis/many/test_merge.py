@@ -20,6 +20,7 @@ from kduel.core.experiment import MachineRecord
 from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
 from kduel.judge.pooled import read_merged
+from kduel.judge.verdict.headline import machines_text
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report.content.answer import answer
 from kduel.store.merged import examine, merge, record_of
@@ -234,6 +235,8 @@ def test_machines_that_contradict_each_other_have_no_verdict_in_common(tmp_path:
     assert metric.machines.contradicting == ["rack1", "rack2"]
     figures = "job/time is 5.19 % higher on rack1, 5.02 % lower on rack2 (lower is better)"
     assert figures in results.headlines[0].text
+    metric.machines.effects[1].effect = 0.0
+    assert "higher on rack1, the same on rack2 (lower is better)" in machines_text([metric])
     assert answer(results, "c").command == "kduel report c/runs/a" and (tmp_path / "c/runs/a").is_dir()
     for form in ("text", "markdown", "mail", "html"):
         said = " ".join(called("report", tmp_path / "c", "--format", form, "--output", "-").split())

@@ -212,7 +212,12 @@ def machines_text(torn: Sequence[MetricResult]) -> str:
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
     good = "" if metric.better == "none" else f" ({metric.better} is better)"
     sizes = [(one.machine, estimate_texts(one.effect, one.low, one.high, unit)[0]) for one in found[:3]]
-    each = (f"{size[1:]} {'higher' if size[0] == '+' else 'lower'} on {visible(where, 100)}" for where, size in sizes)
+    # A size without a sign is none.
+    ways = {"+": "higher", "−": "lower"}
+    each = (
+        f"{f'{size[1:]} {ways[size[0]]}' if size[0] in ways else 'the same'} on {visible(where, 100)}"
+        for where, size in sizes
+    )
     return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)} is {', '.join(each)}{good}"
 
 

@@ -59,7 +59,7 @@ def text(page: CampaignPage) -> str:
         lines += [visible(section.heading), "-" * len(visible(section.heading))] if section.heading else []
         for sentence in filter(None, [section.lead, " ".join(section.sure)]):
             lines += textwrap.wrap(visible(sentence), PLAIN_WIDTH)
-        lines += with_command(section.step, section.command, PLAIN_WIDTH) if section.step else []
+        lines += with_command(section.step, visible(section.command), PLAIN_WIDTH) if section.step else []
         for sentence in section.sentences:
             lines += textwrap.wrap(visible(sentence), PLAIN_WIDTH)
         if section.table is not None:

@@ -48,7 +48,8 @@ TEN = 10
 """Blocks of a run that decides more than one of fewer."""
 HEAVY = 86
 """Weight of a finding with which a verdict is not the last word."""
-RATES = ("/s", "ops", "Hz")
+RATE = re.compile(r"(?<![a-zA-Z/])[kMG]?ops$|(?<![bB])(?<!bit)(?<!bits)(?<!bytes)/s(ec)?$")
+"""Of units that things are done in: not ns/switch, drops, MB/s."""
 COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
 ONE_SIGN = one_sign.PLUGIN.name
 REPEATS = "Exact: a repetition gives the same numbers"
@@ -115,9 +116,8 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     if results.effects:
         claims, more = [visible(one.text, 1000) for one in results.headlines], "more sentence"
         most = MOST_EFFECTS
-    elif len(compared) > MOST_PAIRS and not any(m.decided for m in results.gating):
+    elif len(compared) > MOST_PAIRS and (metrics := all_undecided_alike(results)):
         names = visible(compared[0][0], 200), f"any of {len(compared)} contenders"
-        metrics = [m for m in results.gating if not m.by_harness]
         claims, more = [f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"], ""
         most = 1
     else:
@@ -136,13 +136,21 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     )
 
 
+def all_undecided_alike(results: Results) -> list[MetricResult]:
+    """The metrics of all pairs where one sentence holds for each: against one baseline, sampled, and nothing but trials is lacking."""
+    metrics = [m for m in results.gating if not m.by_harness]
+    own = any(m.decided or m.torn or m.contradicted or m.scale == "exact" or not m.n for m in metrics)
+    alike = len({m.baseline for m in metrics}) == 1 and not own and find_unfinished(results) is None
+    return metrics if alike else []
+
+
 def pair_answer(results: Results, baseline: str, contender: str) -> str:
     """The largest loss and gain of what matters, and what else there is; the headline where nothing does."""
     metrics, large = differing(results, baseline, contender)
     beside = [] if large else other_differences(results, baseline, contender)
     if not large and not beside:
         return headline_of(results, baseline, contender)
-    named, rest = largest_words(metrics, large or beside[:1], alone=len(compared_pairs(results)) == 1)
+    named, rest = largest_words([*metrics, *beside], large or beside[:1], alone=len(compared_pairs(results)) == 1)
     named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"] if beside[1:] else []
     for count, word in ((sum(not m.decided for m in metrics), "undecided"), (sum(map(is_same, metrics)), "the same")):
         rest += [f"{count} {'is' if count == 1 else 'are'} {word}"] if count else []
@@ -211,12 +219,12 @@ def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
     words, name = operation_words(metric)
     alone = sum(one.benchmark == metric.benchmark for one in among) == 1
     plain = metric.statistic in ("value", "mean", "median", "total") and "latency" not in metric.aspect
-    says = metric.unit in COUNTING or metric.unit in TIME_UNITS or any(word in metric.unit for word in RATES)
+    says = metric.unit in COUNTING or metric.unit in TIME_UNITS or bool(RATE.search(metric.unit))
     if alone and plain and says and not (words and metric.unit in COUNTS):
         name = visible(metric.benchmark, 200)
     if not words:
         return name
-    if any(word in metric.unit for word in RATES):
+    if bool(RATE.search(metric.unit)):
         return f"{name} ({words})"
     long = len(name) > LONGEST_NAME and sum(one.words == metric.words for one in among) == 1
     return words if long else f"{words} ({name})"
@@ -243,7 +251,7 @@ def change_words(metric: MetricResult, size: str = "") -> str:
         return f"{verb} {size} {'longer' if up else less}"
     if metric.unit in BYTES:
         return f"is {size} {'larger' if up else 'smaller'}"
-    if any(word in metric.unit for word in RATES):
+    if bool(RATE.search(metric.unit)):
         return f"does {size} {'more' if up else 'fewer'} {visible(metric.unit, 40)}"
     bare = size.endswith(("%", "points")) or metric.scale != "exact" or metric.unit == "count"
     unit = "" if bare else f" {metric.unit}"
@@ -274,7 +282,8 @@ def certainty(results: Results) -> str:
         few = any(one.code == ONE_SIGN for m in metrics for one in m.warnings)
         exactly = "Of so few conditions that some may be chance" if few else "Exact"
         return f"{exactly}, in virtual time{REAL}" if results.machine.resolution else REPEATS
-    together = f" for all {len(results.gating)} together" if len(results.gating) > 1 else ""
+    compared = sum(not m.by_harness for m in results.gating)
+    together = f" for all {compared} comparisons together" if compared > 1 else ""
     sure = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
     if any(m.hint for m in metrics):
         sure = f"Hints: the study names no primary metric, and up to {plain_number(100 * results.study.alpha)} % of such differences may be chance"
@@ -292,7 +301,8 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     undecided = [m for m in results.gating if m.open]
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
-    rest = "The rest is undecided" if any(map(matters, results.gating)) else "Undecided"
+    some = f"{plural(len(undecided), 'metric')} {'is' if len(undecided) == 1 else 'are'} undecided"
+    rest = some if any(map(matters, results.gating)) else "Undecided"
     sentence = rest + foremost_reason(undecided, results)
     if all(m.torn for m in undecided):
         if parts := results.study.parts:

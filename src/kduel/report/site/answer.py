@@ -33,7 +33,7 @@ def next_steps(
     paths = list(runs)
     if begun:
         return [(STEPS[0], f"kduel resume {shlex.quote(begun)}")]
-    decided = sign_and_tone(runs[paths[0]])[1] != "undecided"
+    decided = sign_and_tone(runs[paths[0]])[0] != "?"
     for step, pair in ((STEPS[1], between), (STEPS[2], paths[1::-1] * decided)):
         if len(pair) > 1 and whole.issuperset(pair):
             return [(step, f"kduel diff {shlex.join(pair)}")]

@@ -18,9 +18,9 @@ def one_sign(case: Case) -> Iterator[str]:
         ranges = "ranges that do not overlap" if len(pairs) > 1 and lie_apart(pairs) else "one sign"
         yield (
             f"{plural(len(pairs), 'condition')}: a difference without any cause would have {ranges} in one of "
-            f"{1 / chance:.0f} cases. Measure more blocks, whose conditions are others, or give the benchmark conditions = 8."
+            f"{1 / chance:.0f} cases. Give the benchmark conditions = 8, or measure more blocks, whose conditions are others."
             if chance < 1
-            else "One condition: any difference between kernels, without any cause, would look so. wakeup, kload and tasks take conditions = 8."
+            else f"{'One condition' if case.result.pairs else 'No conditions'}: any difference between kernels, without any cause, would look so. wakeup, kload and tasks take conditions = 8."
         )
 
 
@@ -43,6 +43,6 @@ PLUGIN = Finding(
     "percentile of the same kernel can be seven times as large under another condition. A difference without any cause has one sign in "
     "all of three conditions in one of four cases, and in all of six in one of 32; without conditions it always has one. Told where "
     "that is likelier than the errors that the study allows.",
-    remedy="Measure more blocks (`--blocks 3`), each of which draws conditions of its own, or give the benchmark `conditions = 8`.",
+    remedy="Give the benchmark `conditions = 8`, or measure more blocks of one that has conditions: each draws others.",
     check=one_sign,
 )  # fmt: skip
