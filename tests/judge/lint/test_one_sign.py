@@ -31,7 +31,7 @@ def told(before: list[float], after: list[float], *, cpus: bool = True) -> list[
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ([100], [200], "One condition"),
+        ([100], [200], "No conditions: any "),
         (
             [100, 300, 200],
             [110, 400, 240],
