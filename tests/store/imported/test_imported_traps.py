@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,11 @@ from kduel.core.errors import InputError
 from kduel.core.samples import Samples
 from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, read
+from kduel.store.imported.cyclictest import Cyclictest
+from kduel.store.imported.iperf3 import Iperf3
 from kduel.store.imported.support.store import read_with_settings
+from kduel.store.imported.wide import Wide
+from kduel.store.imported.wrk import Wrk
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -166,6 +171,35 @@ def test_what_sysbench_was_told_about_files_is_a_setting(tmp_path: Path) -> None
 def test_a_call_of_cyclictest_that_ended_at_a_late_wakeup_is_refused(tmp_path: Path) -> None:
     text = (FIXTURES / "cyclictest-2.4-quiet.txt").read_text() + "# Break thread: 1234\n# Break value: 501\n"
     assert "ended at its first late wake-up" in refused(tmp_path, text, text)
+
+
+SERVER = IPERF3.partition("\n}\n")[0] + "\n}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        with_p99("   1.00h "),
+        with_p99("   -nanus"),
+        re.sub("Requests/sec: .*", "Requests/sec:      0.00", WRK),
+        re.sub('("sum_received".*?"bits_per_second":\\s*)[0-9.e+]+', r"\g<1>0", SERVER, flags=re.DOTALL),
+        (FIXTURES / "cyclictest-2.4-quiet.txt").read_text() + "# Break thread: 1234\n# Break value: 501\n",
+        table("contender,size,latency [ms: lower]", "old,4,1", "old,16,2", "new,4,3", "new,16,4"),
+        table("contender,time,latency [ms: lower]", "old,1700000000,4", "new,1700000001,5"),
+        table(
+            "contender,quantile,latency [ms: lower]", "old,0.5,4", "new,0.9,5", "old,0.99,6", "new,0.999,7", "old,1,8"
+        ),
+    ],
+)
+def test_what_is_refused_only_now_is_read_where_it_was_kept(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that a former version brought in is reported as it was."""
+    texts = [text] * (1 if text.startswith("contender") else 2)
+    refused(tmp_path / "new", *texts)
+    for kind in (Wide, Wrk, Iperf3, Cyclictest):
+        monkeypatch.setattr(kind, "check", lambda *_: None)
+    assert imported(tmp_path / "kept", *texts)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,13 @@ class Cyclictest(PrintedFormat):
             or any(map(THREAD.fullmatch, lines))
         )
 
+    def check(self, path: Path, contender: str | None) -> None:
+        for line, text in text_lines(path):
+            if text.startswith(BROKEN):
+                raise InputError(
+                    f"{location_text(path, line)}: a call ended at its first late wake-up (-b)", "Measure without -b."
+                )
+
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         if JSON_BEGINS.match(beginning(path)):
             for call, report in enumerate(json_documents(path, CyclictestReport, "cyclictest --json"), 1):
@@ -68,10 +75,6 @@ class Cyclictest(PrintedFormat):
                 raise InputError(
                     f"{location_text(path, line)}: the display of cyclictest, which it writes again and again",
                     "Measure with -q, which prints the result alone.",
-                )
-            if text.startswith(BROKEN):
-                raise InputError(
-                    f"{location_text(path, line)}: a call ended at its first late wake-up (-b)", "Measure without -b."
                 )
         if any(text == HISTOGRAM for _, text in lines):
             for line, text in pieces(iter(lines), lambda text: text == HISTOGRAM):

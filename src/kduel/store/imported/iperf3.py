@@ -67,6 +67,16 @@ class Iperf3(ForeignFormat):
     begins = r'\s*\{\s*"start"\s*:\s*\{\s*"connected"'
     holds = ('"iperf 3',)
 
+    def check(self, path: Path, contender: str | None) -> None:
+        for call, report in enumerate(json_documents(path, Report, "iperf3 --json"), 1):
+            asked = report.start.test_start
+            for _, received, _ in report.end.directions().values():
+                if asked and received and not received.bits_per_second and asked.protocol.upper() != "UDP":
+                    raise InputError(
+                        f"{location_text(path, f'call {call}')}: nothing arrived, or this is the report of a server that sent",
+                        "Give the client's report, or remove this call from the file.",
+                    )
+
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
         for call, report in enumerate(json_documents(path, Report, "iperf3 --json"), 1):
@@ -93,11 +103,6 @@ class Iperf3(ForeignFormat):
                     )
                     if note not in skipped:
                         skipped.append(note)
-                if not throughput and received is not None and asked.protocol.upper() != "UDP":
-                    raise InputError(
-                        f"{location_text(path, place)}: nothing arrived, or this is the report of a server that sent",
-                        "Give the client's report, or remove this call from the file.",
-                    )
                 settings = tuple((key, str(getattr(asked, key))) for key in ("blksize", "duration", "target_bitrate"))
                 figures = (
                     ("throughput", "bit/s", "higher", throughput, "throughput"),

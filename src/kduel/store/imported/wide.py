@@ -80,8 +80,15 @@ class Wide(ForeignFormat):
             check_trials(where, own, rf"{TRIAL}|[\d.]+")
         else:
             check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
+        for _ in self._rows(path, contender, [], new=True):
+            pass
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        return self._rows(path, contender, skipped, new=False)
+
+    def _rows(self, path: Path, contender: str | None, skipped: list[str], *, new: bool) -> Iterator[ForeignRow]:
+        """The rows; of a `new` table also refused are sizes of which one contender has two, and lines that are no trials by their
+        quantiles or by two moments, which former imports took."""
         table = records(path, "Its first line names the columns.")
         _, header = next(table)
         where = location_text(path, 1)
@@ -102,9 +109,9 @@ class Wide(ForeignFormat):
         named: list[tuple[int, str]] = []
         dates = [name for name in own if by_metric and numbering and "[" not in name and DATES & words_of(name)]
         moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
-        moments += [name for name in own if by_metric and "[" not in name and QUANTILES & words_of(name)]
+        moments += [name for name in own if new and by_metric and "[" not in name and QUANTILES & words_of(name)]
         series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
-        sizes = [name for name in own if by_metric and words_of(name) <= SIZES]
+        sizes = [name for name in own if new and by_metric and words_of(name) <= SIZES]
         counters: dict[tuple[str, ...], Iterator[int]] = {}
         stated: dict[tuple[str, ...], str] = {}
         line, without = 1, 0
@@ -168,9 +175,8 @@ class Wide(ForeignFormat):
                 "Call it 'contender' if it is that, or give a file for each contender, NAME=FILE.",
             )
         for name, values in series.items():
-            if (DATES & words_of(name) or len(values) > 2 or min(values, default=0) > EPOCH) and all(
-                one < other for one, other in pairwise(values)
-            ):
+            short = new and (DATES & words_of(name) or min(values, default=0) > EPOCH)
+            if (short or len(values) > 2) and all(one < other for one, other in pairwise(values)):
                 raise series_error(path, name)
         skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in (*about, *dates)]
         if without:

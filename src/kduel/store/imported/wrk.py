@@ -11,8 +11,10 @@ from kduel.store.imported.values_csv import number
 
 BEGIN = re.compile(r"Running (\S+) test @ (\S+)")
 ASKED = re.compile(r" *(\d+) threads and (\d+) connections")
-PERCENTILE = re.compile(r"\s+(50|99)(?:\.000)?%\s+(\S*?)(us|ms|s|m|h) *")
+PERCENTILE = re.compile(r"\s+(50|99)(?:\.000)?%\s+([0-9.]+)(us|ms|s|m) *")
 """wrk pads a unit of one letter with a blank; wrk2 has decimals."""
+OTHERWISE = re.compile(r"\s+(?:50|99)(?:\.000)?%\s+(\S*?)(us|ms|s|m|h) *")
+"""A percentile that may be none: hours, and what is no number."""
 UNCORRECTED = "Uncorrected Latency"
 """Heads wrk2's second distribution, of -U."""
 RATE = re.compile(r"Requests/sec:\s+(\S+)\s*")
@@ -27,6 +29,20 @@ class Wrk(ForeignFormat):
     calls = True
     begins = BEGIN.pattern
     holds = (" threads and ",)
+
+    def check(self, path: Path, contender: str | None) -> None:
+        corrected = True
+        for line, text in text_lines(path):
+            corrected = (corrected or BEGIN.fullmatch(text) is not None) and UNCORRECTED not in text
+            if corrected and (found := OTHERWISE.fullmatch(text)):
+                if found[2] not in MILLISECONDS:
+                    raise rounding_error(path, line, text)
+                number(path, line, found[1])
+            elif (found := RATE.fullmatch(text)) and not number(path, line, found[1]):
+                raise InputError(
+                    f"{location_text(path, line)}: no request was answered",
+                    "Remove this call from the file, and repeat it.",
+                )
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials: dict[str, int] = {}
@@ -47,10 +63,7 @@ class Wrk(ForeignFormat):
                 corrected = False
             elif corrected and (found := PERCENTILE.fullmatch(text)):
                 if found[3] not in MILLISECONDS:
-                    raise InputError(
-                        f"{location_text(path, line)}: wrk rounds {text.strip()!r} to minutes or hours",
-                        "Remove this call from the file, and repeat it.",
-                    )
+                    raise rounding_error(path, line, text)
                 metric, statistic = METRICS[found[1]]
                 yield ForeignRow(
                     str(contender), trials.get(place, 0), place, metric, "ms", "lower",
@@ -59,17 +72,20 @@ class Wrk(ForeignFormat):
                 )  # fmt: skip
             elif found := RATE.fullmatch(text):
                 complete = True
-                if not number(path, line, found[1]):
-                    raise InputError(
-                        f"{location_text(path, line)}: no request was answered",
-                        "Remove this call from the file, and repeat it.",
-                    )
                 yield ForeignRow(
                     str(contender), trials.get(place, 0), place, "requests-per-second", "1/s", "higher",
                     number(path, line, found[1]), line, "mean", least=0.0, aspect="throughput",
                     settings=(*settings,),
                 )  # fmt: skip
         check_complete(path, "its end", complete, "Requests/sec:")
+
+
+def rounding_error(path: Path, line: int, text: str) -> InputError:
+    """The refusal of a percentile that says too little."""
+    return InputError(
+        f"{location_text(path, line)}: wrk rounds {text.strip()!r} to minutes or hours",
+        "Remove this call from the file, and repeat it.",
+    )
 
 
 PLUGIN = Wrk()
