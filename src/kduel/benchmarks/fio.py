@@ -140,7 +140,7 @@ def direction_metrics(way: str, cache: str) -> tuple[Metric, ...]:
 
 
 def read_rates(found: Direction, way: str) -> dict[str, float]:
-    """Bandwidth and operations of one direction. Raises as `read_direction`."""
+    """Bandwidth and operations of one direction. Raises ParseError where nothing was moved, or the figures do not fit."""
     check_positive(found.total_ios, f"the number of {way} operations")
     check_positive(found.bw_bytes, f"the {way} bandwidth")
     seconds = check_positive(found.runtime, f"the {way} run time") / 1000
@@ -150,7 +150,7 @@ def read_rates(found: Direction, way: str) -> dict[str, float]:
 
 
 def read_latencies(found: Direction, way: str) -> dict[str, float]:
-    """Latencies of one direction. Raises as `read_direction`."""
+    """Latencies of one direction. Raises ParseError where there are none, or they do not fit."""
     try:
         p50, p99 = (found.clat_ns.percentile[key] for key in PERCENTILES)
     except KeyError as error:

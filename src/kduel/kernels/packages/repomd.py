@@ -132,3 +132,5 @@ def read_records(stream: Readable, tag: str) -> Iterator[Record]:
         yield from reader.done
         reader.done.clear()
     parser.close()
+    # From expat 2.6 on, what ends a short last block may be parsed only here.
+    yield from reader.done
