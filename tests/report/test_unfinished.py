@@ -10,7 +10,7 @@ from kduel.core.metric_results import FindingResult
 from kduel.judge.verdict.headline import headline_of
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report import report_format
-from kduel.report.content.answer import answer, next_step
+from kduel.report.content.answer import next_step
 from kduel.report.content.closing import closing
 from kduel.report.content.digest import digest
 from kduel.report.content.undecided import by_reason
@@ -92,9 +92,9 @@ def test_the_screen_and_the_answer_say_the_same_of_what_to_do_next() -> None:
     def told() -> str:
         return " ".join("".join(part for part, _ in line) for line in closing(results, "run", 200, 40))
 
-    assert f"→ {answer(results, 'run').next}" in told() and "kduel plan run" in told()
+    assert f"→ {' '.join(filter(None, next_step(results, 'run')))}" in told() and "kduel plan run" in told()
     results.metrics[1].contradicted = True
-    assert f"→ {answer(results, 'run').next}" in told() and "the data contradict" in told()
+    assert f"→ {' '.join(filter(None, next_step(results, 'run')))}" in told() and "the data contradict" in told()
 
 
 @pytest.mark.parametrize(

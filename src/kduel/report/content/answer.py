@@ -86,10 +86,6 @@ class Answer(Struct, frozen=True, kw_only=True):
         """The whole as plain sentences."""
         return " ".join(filter(None, [*(part.text for part in self.parts), self.meaning]))
 
-    @property
-    def next(self) -> str:
-        return f"{self.step} {self.command}".strip()
-
 
 def answer(results: Results, run: str = "RUN") -> Answer:
     """The answer of a run; `run` is its directory as the user may type it."""
@@ -114,23 +110,22 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     """The answer of one part, with its certainty and, where the run did not end, how far it came."""
     compared = compared_pairs(results)
     if results.effects:
-        claims, more = [visible(one.text, 1000) for one in results.headlines], "more sentence"
-        most = MOST_EFFECTS
+        claims = [visible(one.text, 1000) for one in results.headlines[:MOST_EFFECTS]]
+        rest, more = len(results.headlines) - MOST_EFFECTS, "more sentence"
     elif len(compared) > MOST_PAIRS and (metrics := all_undecided_alike(results)):
         names = visible(compared[0][0], 200), f"any of {len(compared)} contenders"
-        claims, more = [f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"], ""
-        most = 1
+        claims = [f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"]
+        rest, more = 0, ""
     else:
         compared.sort(key=lambda pair: not differing(results, *pair)[1])
-        claims, more = [pair_answer(results, *pair) for pair in compared], "more contender"
-        most = MOST_PAIRS
+        claims = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]]
+        rest, more = len(compared) - MOST_PAIRS, "more contender"
     claims = claims or ["No two contenders were measured"]
     if label:
         claims[0] = label + re.sub("^With ", "with ", claims[0])
-    rest = len(claims) - most
     unfinished = find_unfinished(results)
     return AnswerPart(
-        claims=[*claims[:most], *([f"{plural(rest, more)} below"] if rest > 0 else [])],
+        claims=[*claims, *([f"{plural(rest, more)} below"] if rest > 0 else [])],
         sure=certainty(results) if any(map(shows_difference, results.gating)) else "",
         unfinished=unfinished.text if unfinished else "",
     )
@@ -177,7 +172,7 @@ def largest_words(
 
 def is_same(metric: MetricResult) -> bool:
     """True if its difference is shown to be too small to matter, or to be none."""
-    return metric.claimed and not (matters(metric))
+    return metric.claimed and not matters(metric)
 
 
 def more_words(others: Sequence[MetricResult]) -> list[str]:
@@ -224,7 +219,7 @@ def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
         name = visible(metric.benchmark, 200)
     if not words:
         return name
-    if bool(RATE.search(metric.unit)):
+    if RATE.search(metric.unit):
         return f"{name} ({words})"
     long = len(name) > LONGEST_NAME and sum(one.words == metric.words for one in among) == 1
     return words if long else f"{words} ({name})"
@@ -251,7 +246,7 @@ def change_words(metric: MetricResult, size: str = "") -> str:
         return f"{verb} {size} {'longer' if up else less}"
     if metric.unit in BYTES:
         return f"is {size} {'larger' if up else 'smaller'}"
-    if bool(RATE.search(metric.unit)):
+    if RATE.search(metric.unit):
         return f"does {size} {'more' if up else 'fewer'} {visible(metric.unit, 40)}"
     bare = size.endswith(("%", "points")) or metric.scale != "exact" or metric.unit == "count"
     unit = "" if bare else f" {metric.unit}"
