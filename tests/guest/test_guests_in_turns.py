@@ -299,3 +299,17 @@ def test_the_console_leaves_out_the_time_of_partners(tmp_path):
     assert read_console(tmp_path / "1/console.log")[0] == "kduel: step 01-a"
     own = float(second[2].split()[0])
     assert own < float(second[-1].split()[0]) < 0.75 * (float(first[-1].split()[0]) + float(second[-1].split()[0]))
+
+
+@pytest.mark.parametrize(
+    ("together", "asked"), [(False, ["cont", "stop", "cont", "stop"]), (True, ["cont", "cont", "stop", "stop"])]
+)
+def test_guests_boot_one_after_the_other_or_together_up_to_their_first_step(tmp_path, monkeypatch, together, asked):
+    ask, seen = Seat._ask, []
+    monkeypatch.setattr(Seat, "_ask", lambda seat, command: seen.append(command) or ask(seat, command))
+    turns = BlockTurns(2, LENGTHS, "1", boot_together=together)
+    done = block(tmp_path, work(LONG) + ORDINARY, work(LONG) + ORDINARY, turns=turns)
+    assert [one.ended for one in done] == ["off"] * 2
+    assert seen[:4] == asked
+    steps = [step for seat in turns.seats for step in seat.steps.values()]
+    assert len(steps) == 4 and all(one.overlap_seconds < 0.01 * one.running_seconds for one in steps)

@@ -258,6 +258,14 @@ def test_steps_that_measure_latency_or_a_disk_are_run_whole():
     assert sliced["01-sysbench-cpu.s2"] == 0.02 and "01-sysbench-cpu" not in sliced
 
 
+def test_boots_that_a_step_measures_are_made_one_after_the_other():
+    def measured(*names: str) -> bool:
+        return PreparedSteps([Step(label=name, benchmark=name) for name in names]).measure_boots()
+
+    assert measured("sysbench-cpu", "boot-timeline") and measured("systemd-analyze")
+    assert not measured("sysbench-cpu", "stress-ng", "memory")
+
+
 def test_memory_for_all_guests_must_be_there(tmp_path):
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text(

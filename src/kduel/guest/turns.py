@@ -1,8 +1,9 @@
 """Guests of a block, all alive at once, of which one runs at any moment.
 
 One thread lets guests go and holds them, by `cont` and `stop` of QEMU's machine protocol: under emulation a guest's clocks
-stand still while it is held. A guest runs alone from its start to the begin of its first step; there it is held until the
-others have come so far. Then they take turns until each has ended the step, and so on.
+stand still while it is held. Guests boot one after the other, or together where the host has a CPU for each and nobody
+measures the boot. At the begin of its first step each is held until the others have come so far. Then they take turns until
+each has ended the step, and so on.
 """
 
 from __future__ import annotations
@@ -229,10 +230,11 @@ class Seat:
 class BlockTurns:
     """The turns of a block's guests. `lengths` has, by the directory of each step, the seconds of its turns: 0 for a step that is
     run whole, one guest at a time; in the order of the steps, after the last of which a guest goes on to its end. Orders are drawn
-    from `seed`."""
+    from `seed`. `boot_together`: all come to the first step at once, where nothing is measured before it."""
 
-    def __init__(self, guests: int, lengths: dict[str, float], seed: str) -> None:
+    def __init__(self, guests: int, lengths: dict[str, float], seed: str, *, boot_together: bool = False) -> None:
         self.lengths, self.seed, self.last = lengths, seed, next(reversed(lengths), None)
+        self.boot_together = boot_together
         self.changed = threading.Condition(threading.RLock())
         self.seats = [Seat(self) for _ in range(guests)]
         self.began = 0.0
@@ -244,9 +246,11 @@ class BlockTurns:
         if not all(seat.known for seat in self.seats):
             return False
         self.began = time.monotonic()
+        if self.boot_together:
+            self._run_to_steps(self.seats)
         while left := [seat for seat in self.seats if not seat.gone]:
             for seat in left:
-                self._run_to_step(seat)
+                self._run_to_steps([seat])
             if at := [seat for seat in left if not seat.gone]:
                 # All have the same steps in the same order; one that skips some has them later, alone.
                 self._take_turns([seat for seat in at if seat.step == at[0].step])
@@ -260,13 +264,17 @@ class BlockTurns:
         with self.changed:
             return self.changed.wait_for(for_what, seconds)
 
-    def _run_to_step(self, seat: Seat) -> None:
-        """Run a guest to the begin of its next step, or its end."""
-        if seat.step is None and not seat.has_come():
+    def _run_to_steps(self, seats: Sequence[Seat]) -> None:
+        """Run guests, all at once, to the begin of their next step, or their end."""
+        going = [seat for seat in seats if seat.step is None and not seat.gone and not seat.has_come()]
+        for seat in going:
             seat.go()
-            self._wait(lambda: seat.has_come() or seat.gone)
-            if not seat.gone and not seat.ending:
-                seat.hold()
+        while going:
+            self._wait(lambda: any(seat.has_come() or seat.gone for seat in going))
+            for seat in [seat for seat in going if seat.has_come() or seat.gone]:
+                going.remove(seat)
+                if not seat.gone and not seat.ending:
+                    seat.hold()
 
     def _take_turns(self, seats: list[Seat]) -> None:
         """Run the step at whose begin all of these guests stand."""

@@ -86,6 +86,10 @@ class PreparedSteps:
                     fewer.append(f"{step.label} ({len(pieces)} of {wanted})")
         return fewer
 
+    def measure_boots(self) -> bool:
+        """True if one of them measures the boot of its trial."""
+        return any(one.aspect == "boot-time" for _, chosen, given in self for one in chosen.metrics(given))
+
     def slice_labels(self) -> dict[str, list[str]]:
         """By the label of each step that is cut: the labels of its slices."""
         return {
