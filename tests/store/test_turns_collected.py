@@ -8,13 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from lint_runs import table as lint_table
 from msgspec import structs
-from taken_turns import in_turns, turns_of
+from taken_turns import in_turns, turns_of, with_slices
 
 from kduel.core.experiment import RESOLUTION
-from kduel.core.samples import SECONDS
+from kduel.core.samples import SECONDS, Samples
 from kduel.core.turns import TURNS_FILE, TrialTurns
 from kduel.judge.pooled import join
 from kduel.store.collect import Collector, collect, step_directory
@@ -73,9 +74,28 @@ def test_a_merged_run_keeps_the_turns_of_all_its_parts() -> None:
     """A block in which a part's step was never recorded has none."""
     tables = [in_turns(lint_table([1.0] * blocks, [2.0] * blocks)) for blocks in (2, 3)]
     tables[1].turns["new"][1] = []
-    parts: list[Any] = [
-        SimpleNamespace(name="part", samples=[one], machine=name) for one, name in zip(tables, "ab", strict=True)
-    ]
-    joined = join((tables[0].benchmark, tables[0].metric), parts)
+    joined = joined_of(tables)
     assert [len(turns) for turns in joined.turns["new"]] == [4, 4, 4, 0, 4]
     assert joined.turns["old"] == tables[0].turns["old"] + tables[1].turns["old"]
+
+
+def test_a_merged_run_keeps_the_details_of_all_its_parts() -> None:
+    """It had the slices, the printed figures and the work of its first part alone, though lists run parallel to all blocks."""
+    draw = np.random.default_rng(1)
+    plain = [lint_table([1.0] * blocks, [2.0] * blocks) for blocks in (2, 3, 1)]
+    tables = [with_slices(table, draw, own=0.1, shared=0.1, slices=2) for table in plain[:2]] + plain[2:]
+    tables[1].printed = {name: [7.0] * 3 for name in ("old", "new")}
+    tables[0].work = {"new": {"sleeps": 1.0}}
+    tables[1].work = {"old": {"sleeps": 2.0}, "new": {"sleeps": 3.0}}
+    joined = joined_of(tables)
+    for name in ("old", "new"):
+        assert joined.slices[name] == [*tables[0].slices[name], *tables[1].slices[name], []]
+        assert joined.printed[name] == [None, None, 7.0, 7.0, 7.0, None]
+    assert joined.work == {"old": {"sleeps": 2.0}, "new": {"sleeps": 1.0}}
+
+
+def joined_of(tables: list[Samples]) -> Samples:
+    parts: list[Any] = [
+        SimpleNamespace(name="part", samples=[one], machine=name) for one, name in zip(tables, "abc", strict=False)
+    ]
+    return join((tables[0].benchmark, tables[0].metric), parts)

@@ -153,6 +153,15 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
             for name in whole.contenders
         }
 
+    def first_field(pick: Callable[[Samples], dict[str, T]], nothing: T) -> dict[str, T]:
+        """A field by contender of the first part that has it for that contender, as within a run of the first block."""
+        if not any(map(pick, present)):
+            return {}
+        return {
+            name: next(filter(None, (pick(table).get(name) for table in present)), nothing)
+            for name in whole.contenders
+        }
+
     beyond = {name: [block for table in present for block in table.beyond.get(name, [])] for name in whole.contenders}
     return structs.replace(
         whole,
@@ -177,8 +186,11 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         resolution=max(table.resolution for table in present),
         conditions=chain_field(lambda table: table.conditions, {}),
         distributions=chain_field(lambda table: table.distributions, None),
+        printed=chain_field(lambda table: table.printed, None),
+        slices=chain_field(lambda table: table.slices, []),
         turns=chain_field(lambda table: table.turns, []),
-        modes=next((table.modes for table in present if table.modes), {}),
+        modes=first_field(lambda table: table.modes, []),
+        work=first_field(lambda table: table.work, {}),
         covariates={name: chain_field(partial(covariate, name), None) for name in whole.covariates},
     )
 
