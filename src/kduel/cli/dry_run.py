@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kduel.store.documents import Lock
     from kduel.study.load import Study
 
+EXACT_CPUS_COST = 10.0
+"""Seconds here for one of exact CPUs' by their own clock, both boots of a trial together: 7 to 10 were measured."""
+
 
 def describe(request: RunRequest) -> str:
     """The run's place, contenders, steps and duration. Raises what the run raises before it fetches anything."""
@@ -42,7 +45,13 @@ def describe(request: RunRequest) -> str:
     ]
     trials = most * len(study.names)
     trial = sum(times) + (study.settle.seconds if study.settle.mode == "fixed" else 0)
-    blocks, exact_cpus = describe_plan(study), study.machine_settings.get("scheduling")
+    blocks, whole = describe_plan(study), f"{duration(trials * trial)} or longer"
+    on_top = "Boots, settling and repetitions of disturbed trials come on top"
+    if study.machine_settings.get("scheduling"):
+        cost = duration(EXACT_CPUS_COST * trials * trial)
+        whole += f" by the guests' clock, which take some {cost} here: each boot is made twice"
+    else:
+        on_top += ", and an emulator takes longer"
     lines += [
         "",
         *study.left_out,
@@ -51,9 +60,8 @@ def describe(request: RunRequest) -> str:
             [shortage_warning(study), realtime_warning(study), describe_exact_part(request) if lock is None else ""],
         ),
         f"{blocks[:1].upper()}{blocks[1:]}: at most {plural(trials, 'trial')}, each {duration(trial)} or longer; all "
-        f"together {duration(trials * trial)} or longer{', divided among its machines' if fleet else ''}.",
-        "Boots, settling and repetitions of disturbed trials come on top, and an emulator takes longer"
-        + (", these CPUs some ten seconds for each; a second boot proves each trial." if exact_cpus else "."),
+        f"together {whole}{', divided among its machines' if fleet else ''}.",
+        f"{on_top}.",
         *(
             [f"Not checked, as it takes a download: whether the archives have {', '.join(unknown)}."]
             if unknown
