@@ -86,6 +86,12 @@ class Details(Struct, kw_only=True):
     """By metric: all single measurements, at their main figure."""
 
 
+DETAILS_BY_BLOCK: dict[str, Any] = {"conditions": {}, "slices": [], "distributions": None, "printed": None}
+"""Fields of Details that Samples have by contender and block, and what stands for a block without."""
+DETAILS_ONCE: dict[str, Any] = {"modes": [], "work": {}}
+"""Those that Samples have by contender, of the first block that has them, and what stands for a contender without."""
+
+
 class StepResult(Struct, frozen=True, kw_only=True):
     """A benchmark with its parameters, as a trial ran it."""
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
 from kduel.core.results import PartResult, TrialResult, first_date
-from kduel.core.samples import Samples
+from kduel.core.samples import DETAILS_BY_BLOCK, DETAILS_ONCE, Samples
 from kduel.judge.verdict.comparison import finished_blocks
 from kduel.store.collect import Collector
 from kduel.store.documents import Lock, TrialRecord
@@ -154,13 +155,9 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         }
 
     def first_field(pick: Callable[[Samples], dict[str, T]], nothing: T) -> dict[str, T]:
-        """A field by contender of the first part that has it for that contender, as within a run of the first block."""
-        if not any(map(pick, present)):
-            return {}
-        return {
-            name: next(filter(None, (pick(table).get(name) for table in present)), nothing)
-            for name in whole.contenders
-        }
+        """A field by contender, of the first part that has it."""
+        found = {name: [one for table in present if (one := pick(table).get(name))] for name in whole.contenders}
+        return {name: (some or [nothing])[0] for name, some in found.items()} if any(found.values()) else {}
 
     beyond = {name: [block for table in present for block in table.beyond.get(name, [])] for name in whole.contenders}
     return structs.replace(
@@ -184,13 +181,9 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         absent=chain_field(lambda table: table.absent, False),
         beyond=beyond if any(table.beyond for table in present) else {},
         resolution=max(table.resolution for table in present),
-        conditions=chain_field(lambda table: table.conditions, {}),
-        distributions=chain_field(lambda table: table.distributions, None),
-        printed=chain_field(lambda table: table.printed, None),
-        slices=chain_field(lambda table: table.slices, []),
         turns=chain_field(lambda table: table.turns, []),
-        modes=first_field(lambda table: table.modes, []),
-        work=first_field(lambda table: table.work, {}),
+        **{name: chain_field(attrgetter(name), nothing) for name, nothing in DETAILS_BY_BLOCK.items()},
+        **{name: first_field(attrgetter(name), nothing) for name, nothing in DETAILS_ONCE.items()},
         covariates={name: chain_field(partial(covariate, name), None) for name in whole.covariates},
     )
 

@@ -13,7 +13,15 @@ from kduel.benchmarks.support import schedstat
 from kduel.benchmarks.support.output import BeyondHistogramError
 from kduel.core.experiment import Metric, Step, resolution_in
 from kduel.core.host import OTHER_WORK
-from kduel.core.samples import SECONDS, Details, Samples, StepResult, within_reason
+from kduel.core.samples import (
+    DETAILS_BY_BLOCK,
+    DETAILS_ONCE,
+    SECONDS,
+    Details,
+    Samples,
+    StepResult,
+    within_reason,
+)
 from kduel.core.slices import ALL, SliceValue, interleave, plain_mean, reduce_slices, slice_label
 from kduel.core.turns import StepTurns
 from kduel.core.untrusted import MalformedError, decode, read
@@ -303,17 +311,15 @@ class Collector:
         return next((order.index(index) for order in orders if index in order), 0)
 
     def detail_fields(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
-        """The fields `conditions`, `modes`, `work`, `slices`, `distributions` and `printed` of a metric's table; none where the benchmark gives no details."""
-
+        """The fields of a metric's table that its benchmark's details fill; none where it gives no details."""
         of_name = {
             name: [self.details.get((b, name), {}).get(index, Details()) for b in blocks] for name in self.names
         }
         found: dict[str, Any] = {}
-        empty: Any
-        for field, empty in (("conditions", {}), ("slices", []), ("distributions", None), ("printed", None)):
+        for field, empty in DETAILS_BY_BLOCK.items():
             trials = {name: [getattr(one, field).get(metric, empty) for one in of] for name, of in of_name.items()}
             found[field] = trials if any(map(any, trials.values())) else {}
-        for field, empty in (("modes", []), ("work", {})):
+        for field, empty in DETAILS_ONCE.items():
             first = {
                 name: next((it for one in of if (it := getattr(one, field).get(metric))), empty)
                 for name, of in of_name.items()
