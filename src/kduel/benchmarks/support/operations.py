@@ -75,6 +75,12 @@ ABOUT = {
     "fork-100": "fork, exit, wait with 100 mappings more",
     "fork-400": "fork, exit, wait with 400 mappings more",
     "switch-8-rseq": "a hop in a ring of 8 processes that have registered rseq",
+    "munmap-100": "munmap of 100 touched pages",
+    "munmap-400": "munmap of 400 touched pages",
+    "mmap-large": "mmap of 128 MiB and 64 KiB, first write, munmap",
+    "pipe-cgroup-2": "round trip of a byte in a group of level 2",
+    "pipe-cgroup-8": "round trip of a byte in a group of level 8",
+    "getrandom-vdso": "16 random bytes by the vDSO, without a system call",
 }
 """In the program's own order, which is the numbering of regions in the counting plug-in (from 1), and in its words."""
 WORDS = ABOUT | {
@@ -94,16 +100,19 @@ GROUPS = {
         "poll-100", "epoll-10", "epoll-100", "dup", "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile",
         "splice", "inotify", "rename", "readdir-100", "pipe-create", "seccomp", "io-uring", "tmpfs-create", "tmpfs-fsync",
         "ext4-create", "ext4-fsync", "access", "fstatat-empty", "statx-empty", "getrandom",
+        "getrandom-vdso",
     ),
     "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
     "scheduling and communication": (
         "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-        "futex-wake", "sched-yield", "socketpair", "switch-8-rseq",
+        "futex-wake", "sched-yield", "socketpair", "switch-8-rseq", "pipe-cgroup-2",
+        "pipe-cgroup-8",
     ),
     "network": ("tcp", "udp", "tcp-connect", "netfilter-100"),
     "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace", "cgroup-attach", "module-load", "exec-missing",
                   "fork-100", "fork-400"),
-    "memory": ("mmap", "mmap-touch", "fault-anonymous", "fault-file", "brk", "mprotect", "mprotect-100"),
+    "memory": ("mmap", "mmap-touch", "fault-anonymous", "fault-file", "brk", "mprotect", "mprotect-100",
+               "munmap-100", "munmap-400", "mmap-large"),
 }  # fmt: skip
 """The operations by subsystem, for reports."""
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}

@@ -132,6 +132,29 @@ static void protect_pages(void) {
     need(mprotect(one_page, (size_t)page_count, PROT_READ), "mprotect");
     need(mprotect(one_page, (size_t)page_count, PROT_READ | PROT_WRITE), "mprotect");
 }
+/* Areas of so many touched pages, to be unmapped one by one; between them are pages without access, so that each is a mapping. */
+enum { SLICES = 16 };
+static char *slices;
+static int slice;
+static size_t slice_step(void) { return (size_t)page_count + (size_t)sysconf(_SC_PAGESIZE); }
+static void open_slices(long argument) {
+    page_count = argument * sysconf(_SC_PAGESIZE);
+    slices = mmap(NULL, SLICES * slice_step(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slices == MAP_FAILED) die("mmap");
+}
+static void touch_slices(long calls) {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    for (slice = 0; slice < SLICES && slice < calls; slice++) {
+        char *area = slices + (size_t)slice * slice_step();
+        if (mmap(area, (size_t)page_count, PROT_READ | PROT_WRITE, flags, -1, 0) != area) die("mmap");
+        madvise(area, (size_t)page_count, MADV_NOHUGEPAGE);
+        for (long at = 0; at < page_count; at += sysconf(_SC_PAGESIZE)) *(volatile char *)(area + at) = 1;
+    }
+    slice = 0;
+}
+static void unmap_slice(void) { need(munmap(slices + (size_t)slice++ * slice_step(), (size_t)page_count), "munmap"); }
+static void close_slices(void) { munmap(slices, SLICES * slice_step()); }
+
 /* Untouched, each second one without access: neighbours do not merge. */
 static void open_mappings(long argument) {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);

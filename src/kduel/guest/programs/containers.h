@@ -52,7 +52,7 @@ static void open_attach(long argument) {
 static void attach(void) { join_group(attach_files[attached ^= 1]); }
 
 /* A directory of a group in which a task is cannot be removed; so the process goes where its parent is. */
-static void close_attach(void) {
+static void rejoin_parent(void) {
     char path[4096], line[3072];
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)getppid());
     FILE *list = fopen(path, "r");
@@ -63,8 +63,45 @@ static void close_attach(void) {
             put(path, "0");
         }
     if (list) fclose(list);
+}
+static void close_attach(void) {
+    rejoin_parent();
     for (int i = 0; i < 2; i++) close(attach_files[i]);
     remove_groups();
+}
+
+/* A round trip in a group so many levels below the root, all with shares of the CPU of their own. */
+
+static long levels;
+
+/* The path of a file in the group of a level, from 1. */
+static const char *in_level(long level, const char *file) {
+    static char path[128];
+    int used = snprintf(path, sizeof path, "%s", attach_groups[0]);
+    while (--level > 0) used += snprintf(path + used, sizeof path - (size_t)used, "/g");
+    snprintf(path + used, sizeof path - (size_t)used, "/%s", file);
+    return path;
+}
+static void remove_levels(void) {
+    for (long level = levels; level > 1; level--) rmdir(in_level(level, ""));
+    remove_groups();
+}
+static void open_deep_pipe(long argument) {
+    if (access(GROUPS "/cgroup.procs", W_OK) < 0) errno = errno == ENOENT ? ENODEV : errno, die("control groups (version 2)");
+    attach_claim = claim_directory(attach_groups[0], 0755);
+    shares_given = !shares_there() && put(GROUPS "/cgroup.subtree_control", "+cpu");
+    for (levels = 1; levels < argument; levels++) {
+        put(in_level(levels, "cgroup.subtree_control"), "+cpu");
+        if (mkdir(in_level(levels + 1, ""), 0755) < 0 && errno != EEXIST) die("a control group");
+    }
+    if (access(in_level(levels, "cpu.weight"), F_OK) < 0) remove_levels(), errno = ENODEV, die("control groups' shares of CPU");
+    if (!put(in_level(levels, "cgroup.procs"), "0")) die("moving to another control group");
+    open_pipe(0);
+}
+static void close_deep_pipe(void) {
+    close_pair();
+    rejoin_parent();
+    remove_levels();
 }
 
 /* Netfilter: rules of nftables, in a network namespace of the process's own, by netlink(7) */

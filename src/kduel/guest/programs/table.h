@@ -5,6 +5,7 @@
 #include "calls.h"
 #include "containers.h"
 #include "filesystems.h"
+#include "vdso.h"
 
 struct operation {
     const char *name, *about;
@@ -117,6 +118,17 @@ static const struct operation operations[] = {
      .count = 20},
     {"switch-8-rseq", "a hop in a ring of 8 processes that have registered rseq", .open = open_rseq_ring, .run = ring_round, .close = close_pair,
      .argument = 8L << 16, .hops = 8, .wakes = PROCESSES, .count = 200},
+    {"munmap-100", "munmap of 100 touched pages", .open = open_slices, .run = unmap_slice, .close = close_slices, .rewind = touch_slices,
+     .argument = 100, .batch = SLICES, .count = 3 * SLICES},
+    {"munmap-400", "munmap of 400 touched pages", .open = open_slices, .run = unmap_slice, .close = close_slices, .rewind = touch_slices,
+     .argument = 400, .batch = SLICES, .count = SLICES},
+    {"mmap-large", "mmap of 128 MiB and 64 KiB, first write, munmap", .open = open_map, .run = map_touch, .argument = (128 << 10) + 64,
+     .count = 100},
+    {"pipe-cgroup-2", "round trip of a byte in a group of level 2", .open = open_deep_pipe, .run = round_trip, .close = close_deep_pipe,
+     .argument = 2, .wakes = PROCESSES},
+    {"pipe-cgroup-8", "round trip of a byte in a group of level 8", .open = open_deep_pipe, .run = round_trip, .close = close_deep_pipe,
+     .argument = 8, .wakes = PROCESSES},
+    {"getrandom-vdso", "16 random bytes by the vDSO, without a system call", .open = open_vdso_random, .run = vdso_random},
 };
 
 #endif
