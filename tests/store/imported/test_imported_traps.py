@@ -47,7 +47,8 @@ def table(header: str, *rows: str) -> str:
     [
         "user,sys,real", "read,write", "p50,p99", "joules,watts", "cache-misses,cycles", "%usr,%sys", "rx_bytes,tx_bytes", "freq_mhz,ipc",
         "context-switches,page-faults", "temp_c,fan_rpm", "firmware,loader,kernel,userspace", "old,new,delta", "old,new,ratio",
-        "old,new,diff %", "old,new,p-value", "old,old_stddev,new,new_stddev", "old,±,new", "old,new,samples", "1t,2t,4t", "4k,64k", "64B,1KB",
+        "old,new,diff %", "old,new,p-value", "old,old_stddev,new,new_stddev", "old,±,new", "old,new,samples", "1t,2t,4t", "4k,8k", "64B,1KB",
+        "old,new,change", "p50,p99,p1", "idle,user", "delta,mean", "read,idle",
     ],
 )  # fmt: skip
 def test_neither_metrics_nor_parameters_nor_differences_are_contenders(columns: str, tmp_path: Path) -> None:
@@ -57,10 +58,15 @@ def test_neither_metrics_nor_parameters_nor_differences_are_contenders(columns: 
 
 
 @pytest.mark.parametrize(
-    "names", ["old,new", "6.1,6.12", "host-a,host-b", "no-cache,cache-v2", "read-ahead,none", "v5.10,v6.1"]
-)
+    "names",
+    [
+        "old,new", "6.1,6.12", "host-a,host-b", "no-cache,cache-v2", "read-ahead,none", "v5.10,v6.1", "4k,64k", "4KB,16KB", "p1,p2",
+        "base,change", "base,delta", "deb,rpm", "idle,menu", "other,batch,idle",
+    ],
+)  # fmt: skip
 def test_contenders_of_any_other_name_are_taken(names: str, tmp_path: Path) -> None:
-    (found,) = imported(tmp_path, table(f"trial,{names}", "1,10,11", "2,12,13")).values()
+    values = ",10" * (names.count(",") + 1)
+    (found,) = imported(tmp_path, table(f"trial,{names}", f"1{values}", f"2{values}")).values()
     assert found.contenders == names.split(",")
 
 
@@ -77,6 +83,55 @@ def test_sizes_that_were_asked_for_are_not_pooled(column: str, tmp_path: Path) -
     rows = "6.1,4096,100", "6.1,8192,180", "6.12,4096,101", "6.12,8192,185"
     assert "a second value for '6.1': '8192'" in refused(tmp_path / "one", table(f"kernel,{column},ops", *rows))
     assert imported(tmp_path / "two", table(f"kernel,{column} [B: lower],ops", *rows))
+
+
+@pytest.mark.parametrize("column", ["%", "负载"])
+def test_a_heading_without_a_word_is_no_size(column: str, tmp_path: Path) -> None:
+    rows = "6.1,1,10", "6.1,2,11", "6.12,3,12"
+    found = imported(tmp_path, table(f"kernel,{column},ops", *rows))
+    assert found[f"a/{column}"].values == {"6.1": [1, 2], "6.12": [3, None]}
+
+
+@pytest.mark.parametrize("column", ["timestamp", "date", "time", "elapsed_ns"])
+def test_a_column_without_a_moment_is_no_series(column: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, *[table(f"{column},ops", ",10", ",11")] * 2)
+    assert found["a/ops"].values["old"] == [10, 11]
+
+
+@pytest.mark.parametrize("column", ["time", "time_ns", "elapsed (ns)"])
+def test_durations_in_nanoseconds_are_no_dates(column: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, *[table(f"{column},ops", "1234567890,10", "1310000000,11")] * 2)
+    assert len(found) == 2
+
+
+def kept_before(run: Path, *texts: str) -> dict[str, Samples]:
+    """Values of a table that a former version took as it is now refused: the original in place of another one."""
+    import hashlib
+    import json
+
+    document = json.loads((run / "import.json").read_text())
+    for stored, text in zip(document["files"], texts, strict=True):
+        (run / stored["stored"]).write_text(text)
+        stored["sha256"], stored["bytes"] = hashlib.sha256(text.encode()).hexdigest(), len(text)
+    (run / "import.json").write_text(json.dumps(document))
+    return {table.key: table for table in read(run)}
+
+
+def test_kernels_beside_stages_of_a_boot_are_read_as_they_were(tmp_path: Path) -> None:
+    for number, kernels in enumerate((("6.1", "6.12"), ("6.1.0-12-amd64", "6.12.3"))):
+        place = tmp_path / str(number)
+        text = table("kernel,other [s: lower]", *(f"{kernel},{value}" for kernel in kernels for value in (3, 4)))
+        assert imported(place, text)
+        found = kept_before(place / "run", text.replace("other", "userspace"))
+        assert found["a/userspace"].values == {kernel: [3, 4] for kernel in kernels}
+
+
+def test_a_release_beside_stages_of_a_boot_is_no_stage(tmp_path: Path) -> None:
+    row = "1,{},3.1", "2,{},3.2"
+    texts = [
+        table("run,kernel,userspace [s: lower]", *row).format(*[kernel] * 2) for kernel in ("6.1.0-a", "6.12.0-b")
+    ]
+    assert {*imported(tmp_path, *texts)} == {"a/userspace"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 
 from kduel.core.errors import InputError
@@ -13,13 +13,15 @@ from kduel.store.imported.support.headings import (
     IDENTITY,
     MOMENTS,
     QUANTILES,
-    SIZES,
     TRIAL,
     TRIALS,
     UNIT,
     check_contenders,
     check_trials,
+    is_kernel,
+    is_moment,
     is_parameter,
+    is_size,
     kernels_among,
     role_of,
     words_of,
@@ -37,8 +39,6 @@ from kduel.store.imported.values_csv import (
 )
 
 NO_VALUE = ("na", "nan", "n/a")
-EPOCH = 1e9
-"""Seconds since 1970 in 2001: above that a time without a unit is a date."""
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -58,23 +58,21 @@ class Wide(ForeignFormat):
         columns = [name for name in names if name not in (*TRIALS, *IDENTITY)]
         if first.startswith(("{", "[", "<", "# ", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
-        alone = "contender" in names or kernels_among(names) or any(map(UNIT.search, columns))
+        alone = "contender" in names or any(map(is_kernel, names)) or any(map(UNIT.search, columns))
         # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
         if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
             return False
         return len(columns) >= (1 if alone or {*names} & {*TRIALS} - {""} else 2)
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
-        _, header = next(records(path, "Its first line names the columns."))
-        names = read_header(location_text(path, 1), header, contender is not None)
+        names, *_ = open_table(path, contender is not None)
         return (
             [] if contender or "contender" in names else [name for name in names if name not in (*TRIALS, *IDENTITY)]
         )
 
     def check(self, path: Path, contender: str | None) -> None:
-        _, header = next(records(path, "Its first line names the columns."))
+        names, *_ = open_table(path, contender is not None, new=True)
         where = location_text(path, 1)
-        names = read_header(where, header, contender is not None)
         own = [name for name in names if name not in (*TRIALS, *IDENTITY)]
         if contender is not None or "contender" in names:
             check_trials(where, own, rf"{TRIAL}|[\d.]+")
@@ -89,16 +87,14 @@ class Wide(ForeignFormat):
     def _rows(self, path: Path, contender: str | None, skipped: list[str], *, new: bool) -> Iterator[ForeignRow]:
         """The rows; of a `new` table also refused are sizes of which one contender has two, and lines that are no trials by their
         quantiles or by two moments, which former imports took."""
-        table = records(path, "Its first line names the columns.")
-        _, header = next(table)
+        names, header, first, table = open_table(path, contender is not None, new=new)
         where = location_text(path, 1)
-        names = read_header(where, header, contender is not None)
         numbering = [name for name in names if name in TRIALS]
         by_metric = contender is not None or "contender" in names
         if (contender is not None) == ("contender" in names) and by_metric:
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         own = [name for name in names if name not in (*numbering, *IDENTITY)]
-        kernels = kernels_among(own)
+        kernels = kernels_among(own, first)
         about = [name for name in own if by_metric and (name in kernels or is_parameter(name))]
         if by_metric and (misplaced := [name for name in ("metric", "unit", "better") if name in names]):
             raise InputError(
@@ -111,7 +107,7 @@ class Wide(ForeignFormat):
         moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
         moments += [name for name in own if new and by_metric and "[" not in name and QUANTILES & words_of(name)]
         series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
-        sizes = [name for name in own if new and by_metric and words_of(name) <= SIZES]
+        sizes = [name for name in own if new and by_metric and is_size(name)]
         counters: dict[tuple[str, ...], Iterator[int]] = {}
         stated: dict[tuple[str, ...], str] = {}
         line, without = 1, 0
@@ -175,7 +171,7 @@ class Wide(ForeignFormat):
                 "Call it 'contender' if it is that, or give a file for each contender, NAME=FILE.",
             )
         for name, values in series.items():
-            short = new and (DATES & words_of(name) or min(values, default=0) > EPOCH)
+            short = new and values and (DATES & words_of(name) or is_moment(name, values))
             if (short or len(values) > 2) and all(one < other for one, other in pairwise(values)):
                 raise series_error(path, name)
         skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in (*about, *dates)]
@@ -185,7 +181,20 @@ class Wide(ForeignFormat):
             )
 
 
-def read_header(where: str, header: list[str], given: bool) -> list[str]:
+Records = Iterator[tuple[int, list[str]]]
+
+
+def open_table(path: Path, given: bool, *, new: bool = False) -> tuple[list[str], list[str], dict[str, str], Records]:
+    """The columns by name, the header as written, the first record by column, and all records. Raises InputError."""
+    table = records(path, "Its first line names the columns.")
+    _, header = next(table)
+    first = next(table, None)
+    cells = [] if first is None else first[1]
+    names = read_header(location_text(path, 1), header, cells, given, new)
+    return names, header, dict(zip(names, cells, strict=False)), table if first is None else chain([first], table)
+
+
+def read_header(where: str, header: list[str], cells: list[str], given: bool, new: bool) -> list[str]:
     """The columns by name. A column of kernels is that of the contenders, unless another one is or the contender is `given`.
     Raises InputError where two have one name or one purpose."""
     names = [role_of(without_quote(name.strip())) for name in header]
@@ -198,7 +207,8 @@ def read_header(where: str, header: list[str], given: bool) -> list[str]:
     if len(numbering) > 1:
         raise InputError(f"{where}: {' and '.join(map(repr, numbering))} both number trials", "Keep one.")
     if not given and "contender" not in names:
-        kernels = kernels_among(names)
+        # Former imports took the stage of a boot for it, too, and no new one takes such a table by itself.
+        kernels = kernels_among(names, dict(zip(names, cells, strict=False))) if new else [*filter(is_kernel, names)]
         if len(kernels) > 1:
             raise InputError(
                 f"{where}: {kernels[0][:60]!r} and {kernels[1][:60]!r} may both name the contender",

@@ -1,7 +1,7 @@
 """Headings of tables: what a column is, by its name. Where a heading may mean several things, nothing is guessed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kduel.core.errors import InputError
 
@@ -39,6 +39,9 @@ KINDS_OF_METRICS = {
     "change", "speedup", "pvalue", "samples", "sd", "sem", "ci", "err",
 }  # fmt: skip
 """Further ones, and what is calculated from other columns."""
+CALCULATED = {"change", "delta"}
+DOUBTFUL = {*CALCULATED, "idle", "rpm"}
+"""Of those, what is a contender's name beside others that are no metrics: `base,change`, `batch,idle`, `deb,rpm`."""
 QUALIFIERS = {
     "p",
     "c",
@@ -73,9 +76,16 @@ SIZES = {
     "file",
 }
 """Words of the heading of a size that is asked for, as long as it is the same for a contender; else it may be measured."""
+EPOCH = 1e9
+"""Seconds since 1970 in 2001: above that a time without a unit is a date."""
+A_MONTH = 2.5e6 / EPOCH
+"""Of that time, what a table's lines are apart at most."""
+SECONDS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "ns": 1e-9, "nsec": 1e-9}
+"""By the word of a unit in a heading."""
 STAGES = {"firmware", "loader", "initrd", "userspace"}
 """Words in the heading of a boot's stages, of which another one is called `kernel`."""
 VALUE_OF_PARAMETER = re.compile(r"\d+ ?(?:[kKMGT]i?B?|B|t|threads?|clients?|jobs?|groups?)|p\d{1,2}(?:\.?\d+)?")
+PAGES = r"(?:4|16|64) ?[kK](?:i?B)?"
 TRIAL = r"(?:run|trial|iteration|iter|repetition|rep|repeat|round|sample)[ _.#-]*\d+|#\d+"
 UNIT = re.compile(r"\w ?\[[^\[\]:]*(?:: *\w*)?\]$")
 
@@ -104,10 +114,15 @@ def is_kernel(name: str) -> bool:
     return bool(words & KERNELS) and words <= {*KERNELS, "linux"}
 
 
-def kernels_among(names: Sequence[str]) -> list[str]:
-    """The columns of kernels; none where one with such a name is a stage of a boot."""
+def kernels_among(names: Sequence[str], first: Mapping[str, str]) -> list[str]:
+    """The columns of kernels; beside stages of a boot one called `kernel` is such a stage, if the `first` line has a number there."""
     stages = any(STAGES & words_of(name) for name in names)
-    return [name for name in names if is_kernel(name) and not (stages and words_of(name) == {"kernel"})]
+    return [
+        name
+        for name in names
+        if is_kernel(name)
+        and not (stages and words_of(name) == {"kernel"} and re.fullmatch(r"\s*\d*\.?\d*\s*", first.get(name, "")))
+    ]
 
 
 def is_parameter(name: str) -> bool:
@@ -120,16 +135,30 @@ def is_parameter(name: str) -> bool:
     )
 
 
+def is_size(name: str) -> bool:
+    """True for a column of a size that is asked for; a heading without a word in ASCII says nothing."""
+    words = words_of(name)
+    return bool(words) and words <= SIZES
+
+
+def is_moment(name: str, values: Sequence[float]) -> bool:
+    """True for times that are dates by their numbers: since 1970, and close to each other, as durations of such a size are not."""
+    unit = min((SECONDS[word] for word in words_of(name) & SECONDS.keys()), default=1.0)
+    return min(values) * unit > EPOCH and max(values) < min(values) * (1 + A_MONTH)
+
+
 def check_contenders(where: str, names: list[str], numbered: bool) -> None:
     """Raises InputError unless the columns `names` are surely contenders; `numbered`: other columns identify rows."""
     remedy = (
         "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders 'contender'; for one "
         "file a contender: NAME=FILE."
     )
+    # Patches are numbered from 1, percentiles have two digits; kernels differ in the size of their pages.
+    kinds = any(all(re.fullmatch(pattern, one) for one in names) for pattern in (r"p\d", PAGES))
     for name in names:
         if UNIT.search(name) or "%" in name or not any(map(str.isalnum, name)) or names_metric(name, names):
             raise InputError(f"{where}: the column {name[:60]!r} is a metric, and no contender", remedy)
-        if NO_CONTENDER & words_of(name) or VALUE_OF_PARAMETER.fullmatch(name):
+        if NO_CONTENDER & words_of(name) or (not kinds and VALUE_OF_PARAMETER.fullmatch(name)):
             raise InputError(
                 f"{where}: the column {name[:60]!r} is a time, a share or a parameter, and no contender", remedy
             )
@@ -145,6 +174,12 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
 
 def names_metric(name: str, names: Sequence[str]) -> bool:
     """True for the name of a metric, or of what belongs to another column, as `old_stddev` to `old`."""
+    if name.casefold() in DOUBTFUL and not any(has_metric_words(other, names) for other in names if other != name):
+        return name.casefold() in CALCULATED and len(names) > 2
+    return has_metric_words(name, names)
+
+
+def has_metric_words(name: str, names: Sequence[str]) -> bool:
     words = words_of(name)
     for other in map(words_of, names):
         words = words - other if other < words else words
