@@ -62,3 +62,25 @@ def test_exact_cpus_have_one_block_unless_more_are_asked_for(words: dict[str, An
     """No further one decides what depends on conditions."""
     study = assemble(parse_study(OWN, "own"), OWN, "own", machine="icount:cpus=4,scheduling=true", **words)
     assert study.blocks.count == most
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [("max = 20", (20, None)), ("fixed = 2", (20, 2)), ("max = 1", (1, None)), ("slices = 1", (1, None))],
+)
+@pytest.mark.parametrize("machine", ["icount:cpus=4,scheduling=true", "icount"])
+def test_exact_cpus_keep_a_number_that_the_file_states(
+    words: str, kept: tuple[int, int | None], machine: str
+) -> None:
+    text = f"{OWN}[blocks]\n{words}\n".replace('use = "wakeup"', 'use = "kbench"\noperation = "pipe"\nmode = "exact"')
+    text = text if machine == "icount" else text.replace('use = "kbench"\noperation = "pipe"\nmode = "exact"', 'use = "wakeup"')
+    blocks = assemble(parse_study(text, "own"), text, "own", machine=machine).blocks
+    assert (blocks.max, blocks.fixed) == kept
+
+
+@pytest.mark.parametrize(
+    ("words", "most"), [("online='both',scheduling=true,cpus=4", 20), ("layouts=3", 20), ("", 1)]
+)
+def test_blocks_that_differ_are_repeated(words: str, most: int) -> None:
+    text = OWN.replace('use = "wakeup"', 'use = "kbench"\noperation = "pipe"\nmode = "exact"') if "online" not in words else OWN
+    assert assemble(parse_study(text, "own"), text, "own", machine=f"icount:{words}").blocks.max == most

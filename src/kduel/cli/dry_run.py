@@ -28,7 +28,7 @@ def describe(request: RunRequest) -> str:
     path, lock = find_place(request)
     fleet, unknown = check_parts(request, lock)
     machine = f"the machine {study.machine}" + (f" of the fleet {fleet}" if fleet else "")
-    most = study.blocks.fixed or study.blocks.max
+    most = study.blocks.count
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
     width = max(len(step.label) for step in study.steps)
     complete = lock is not None and has_report(path)

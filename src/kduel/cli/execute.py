@@ -249,10 +249,9 @@ def is_unfinished(path: Path, study: Study) -> bool:
 
 def describe_plan(study: Study) -> str:
     """Number of blocks, in words."""
-    if study.machine == "icount" and study.blocks.fixed is None and study.blocks.max > 1:
-        return f"1 block of everything, and up to {study.blocks.max - 1} more of what it leaves undecided"
-    if study.blocks.fixed is not None:
-        return plural(study.blocks.fixed, "block")
-    if study.blocks.max == 1:
-        return "1 block"
-    return f"up to {plural(study.blocks.max, 'block')}, fewer when it is decided sooner"
+    blocks = study.blocks.count
+    if study.blocks.fixed is not None or blocks == 1:
+        return plural(blocks, "block")
+    if study.machine == "icount":
+        return f"1 block of everything, and up to {blocks - 1} more of what it leaves undecided"
+    return f"up to {plural(blocks, 'block')}, fewer when it is decided sooner"

@@ -90,7 +90,7 @@ class LiveRun:
 
     @property
     def most_blocks(self) -> int:
-        return self.study.blocks.fixed or self.study.blocks.max
+        return self.study.blocks.count
 
     @property
     def blocks_left(self) -> int:

@@ -28,8 +28,6 @@ kind = "{machine}"
 [settle]
 mode = "idle"
 seconds = 10
-[blocks]
-max = 20
 """
 
 

@@ -161,14 +161,8 @@ def read_request(options: RunOptions) -> RunRequest:
         machine = f"{machine or kind}{',' if ':' in machine else ':'}layouts={options.layouts}"
         # A block each.
         blocks = options.layouts if blocks is None and options.max_blocks is None else blocks
-    max_blocks = options.max_blocks
-    if blocks is None and max_blocks is None and file.blocks.fixed is None and not is_file:
-        kind, settings = read_machine(file.machine, machine)
-        if kind == EXACT_MACHINE and not {"layouts", "online"} & settings.keys():
-            # A count is decided after one block, or depends on conditions, and more of them cannot change that.
-            max_blocks = 1
     study = assemble(
-        file, text, origin, machine=machine, fixed_blocks=blocks, max_blocks=max_blocks, delta=options.delta,
+        file, text, origin, machine=machine, fixed_blocks=blocks, max_blocks=options.max_blocks, delta=options.delta,
         single=options.single, turns=options.turns,
     )  # fmt: skip
     return RunRequest(

@@ -118,7 +118,7 @@ def lock_of(locks: Sequence[Lock]) -> Lock:
         ),
         blocks=structs.replace(
             first.blocks,
-            max=sum(lock.blocks.max for lock in locks),
+            max=sum(lock.blocks.max or 0 for lock in locks),
             fixed=None if None in fixed else sum(number or 0 for number in fixed),
         ),
         machine=structs.replace(

@@ -35,11 +35,15 @@ class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     of, which takes four machines at least."""
 
 
+MOST = 20
+"""Blocks of a study that says nothing about them."""
+
+
 class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The table [blocks]: how many, and what one trial is."""
 
-    max: int = 20
-    """The most blocks; the run ends sooner when every primary metric is decided."""
+    max: int | None = None
+    """The most blocks; the run ends sooner when every primary metric is decided. None: the machine's usual number."""
     fixed: int | None = None
     """Exactly so many blocks, one look at the end."""
     unit: Literal["boot", "load"] = "boot"
@@ -76,7 +80,7 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        return self.fixed or self.max
+        return self.fixed or self.max or MOST
 
 
 class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -15,7 +15,7 @@ from kduel.core.toml import check_values
 from kduel.core.turns import Turns
 from kduel.study.contenders import check_name, check_policies, check_printable
 from kduel.study.factors import cross, design_of
-from kduel.study.file import Blocks, HostTable, StudyFile, StudyHeader
+from kduel.study.file import MOST, Blocks, HostTable, StudyFile, StudyHeader
 from kduel.study.steps import check_slices, check_turns, read_steps
 
 
@@ -62,10 +62,17 @@ def assemble(
 ) -> Study:
     """The study that a file and the command line's own words make together: `machine` (`KIND[:key=value,...]`), block
     numbers, `delta` and `turns` replace the file's; `single` counts once in each layout. Raises InputError."""
-    crossed = cross(
-        file.contender, file.factor, file.benchmark, file.design, origin,
-        fixed_blocks or max_blocks or file.blocks.count,
-    )  # fmt: skip
+    kind, settings = read_machine(file.machine, machine)
+    blocks = file.blocks
+    if fixed_blocks is not None:
+        blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
+    elif max_blocks is not None:
+        blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
+    if blocks.max is None:
+        # A count is decided after one block, or depends on conditions, and more of them cannot change that.
+        once = kind == "icount" and not settings.get("layouts") and settings.get("online") != "both"
+        blocks = msgspec.structs.replace(blocks, max=1 if once and blocks.fixed is None else MOST)
+    crossed = cross(file.contender, file.factor, file.benchmark, file.design, origin, blocks.count)
     contenders = crossed.contenders
     if len(contenders) < 2:
         only = f"{contenders[0].name} is one contender" if contenders else f"{origin} has no contender"
@@ -75,15 +82,6 @@ def assemble(
             "`kduel run debian:6.12 --sweep policy=other,fifo:50`, and with itself by `kduel run --aa 2 debian:6.12`.",
         )
     check_policies(contenders, origin)
-    kind, settings = read_machine(file.machine, machine)
-    blocks = file.blocks
-    if fixed_blocks is not None:
-        blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
-    elif max_blocks is not None:
-        blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
-    elif settings.get("scheduling") and settings.get("online") != "both" and blocks.max == Blocks().max:
-        # The first block decides, or shows that conditions do.
-        blocks = msgspec.structs.replace(blocks, max=1)
     if turns is not None:
         blocks = msgspec.structs.replace(blocks, turns=turns)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)

@@ -50,7 +50,7 @@ def make_plan(study: Study, seed: int, edition: int = EDITION, hosts: Sequence[s
         strata = [Stratum(study, random.Random(seed), edition)]
     else:
         strata = [Stratum(study, random.Random(f"{seed}/{host}"), edition) for host in hosts]
-    total = study.blocks.fixed or study.blocks.max
+    total = study.blocks.count
     plan: list[PlannedTrial] = []
     boot = 0
     for block in range(1, total + 1):
