@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -98,6 +98,13 @@ def rows(exact: dict[str, float | None], count: int, event: str) -> Iterable[tup
         yield row_of(operation, value if event == EVENT else None, here)
 
 
+def chosen(
+    means: dict[str, dict[str, float | None]], only: Sequence[str] | None, contender: str
+) -> dict[str, float | None]:
+    """The exact counts of the operations that are asked for; None of one that was not counted."""
+    return {name: means.get(name, {}).get(contender) for name in only or means if name not in MODULES}
+
+
 def main() -> None:
     """Count and print the table."""
     read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -115,7 +122,7 @@ def main() -> None:
             f"{given.results} has no counts of {here}, which this machine runs: count it, or boot {contender.release}"
         )
     means = values(results, COUNTED, "instructions-mean")
-    exact = {name: means[name].get(contender.name) for name in given.only or means if name not in MODULES}
+    exact = chosen(means, given.only, contender.name)
     for line in table(
         ["operation", "exact, mean", f"{given.event} here", "deviation"], rows(exact, given.count, given.event)
     ):

@@ -63,6 +63,27 @@ def test_kernel_and_user_code_are_apart() -> None:
     }
 
 
+def under(number: int, samples: list[int]) -> str:
+    condition = {"number": number, "phase": 0, "times": 1, "environment": 0, "layout": 0, "held": 0, "before": ""}
+    return json.dumps(json.loads(line(samples)) | {"condition": condition}) + "\n"
+
+
+@pytest.mark.parametrize("other", [[1000, 1120], [1003, 1121]])
+def test_conditions_may_have_the_same_counts_or_nearly(other: list[int]) -> None:
+    """Each is the next one of the plug-in's; counts of another step stand before them."""
+    parameters = REQUEST.read_parameters({"application": "redis-get", "conditions": 2})
+    counts = [
+        [[9, 9]],
+        [[40, 970], [42, 1088]],
+        [[40, 970 + other[0] - 1000], [42, 1088 + other[1] - 1120]],
+        [[8, 8]],
+    ]
+    text = "".join(json.dumps({"region": 1, "operations": one}) + "\n" for one in counts)
+    raw = Raw(stdout=under(0, [1000, 1120]) + under(1, other), stderr="", exit_status=0, files={SHARES: text})
+    details = REQUEST.details(raw, parameters).conditions
+    assert [*details["instructions"].values()] == [1029, (sum(other) - 62) / 2]
+
+
 @pytest.mark.parametrize("counted", ["[[40,970],[42,988]]", "[[40,970]]", "[[40,900],[42,1088]]"])
 def test_counts_that_are_not_those_of_the_clock_are_refused(counted: str) -> None:
     raw = Raw(

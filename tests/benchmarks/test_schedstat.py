@@ -163,6 +163,25 @@ def test_pressure_and_switches_are_beside_the_counters(tmp_path: Path) -> None:
         schedstat.read_step(tmp_path)
 
 
+@pytest.mark.parametrize("counters", [None, "", "stood still"])
+def test_pressure_and_switches_need_no_counters(counters: str | None, tmp_path: Path) -> None:
+    (tmp_path / schedstat.OTHERS_BEFORE).write_text(PRESSURE.format(1500, 10))
+    (tmp_path / schedstat.OTHERS_AFTER).write_text(PRESSURE.format(4000, 52))
+    if counters is not None:
+        keep(tmp_path, "0\n" if counters else "1\n")
+    if counters == "":
+        (tmp_path / schedstat.BEFORE).write_text("")
+        (tmp_path / schedstat.AFTER).write_text("")
+    assert schedstat.read_step(tmp_path) == {
+        "sched-switches": 42, "sched-pressure-cpu": 2.5, "sched-pressure-memory": 0,
+    }  # fmt: skip
+
+
+def test_pressure_is_no_sum_over_cpus() -> None:
+    about = {metric.name: metric.about for metric in schedstat.metrics()}
+    assert all(("over all CPUs" in text) != ("pressure" in name) for name, text in about.items())
+
+
 def test_a_kernel_without_the_file_gives_no_counters(tmp_path: Path) -> None:
     assert schedstat.read_step(tmp_path) == {}
     (tmp_path / schedstat.BEFORE).write_text("")

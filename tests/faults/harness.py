@@ -107,7 +107,17 @@ class Place:
         self.environment["KDUEL_CACHE"] = str(self.cache)
         # Other tests fill the cache meanwhile: what they have not finished is left out.
         unfinished = shutil.ignore_patterns(".making-*", ".new-*")
-        for kind in ("archive", "kernels", "vmlinux", "root", "initramfs", "scratch", "programs", "manifests"):
+        for kind in (
+            "archive",
+            "kernels",
+            "vmlinux",
+            "root",
+            "initramfs",
+            "scratch",
+            "programs",
+            "manifests",
+            "busybox",
+        ):
             if (entries := cache_root() / kind).is_dir():
                 shutil.copytree(entries, self.cache / kind, symlinks=True, copy_function=link, ignore=unfinished)
 

@@ -245,3 +245,21 @@ def test_a_machine_that_takes_no_turns_refuses_them(
     monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: Made())
     with pytest.raises(InputError, match="qemu cannot take turns: it carries out one boot after the other"):
         prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+
+
+@pytest.mark.parametrize(
+    ("cpus", "speed", "refused"), [(4, "", True), (4, "speed = 9", False), (2, "speed = 73", True)]
+)
+def test_a_speed_that_exact_cpus_have_not_is_named_before_anything_is_booted(
+    cpus: int, speed: str, refused: bool
+) -> None:
+    text = ROOM.format(use="tasks", words=f'mix = "audio"\n{speed}').replace(
+        'kind = "qemu"\nmemory = "512M"\ndisk = "1G"', f'kind = "icount"\nscheduling = true\ncpus = {cpus}'
+    )
+    study = assemble(parse_study(text, "study"), text, "study")
+    if not refused:
+        assert prepare.read_study(study)
+        return
+    with pytest.raises(InputError, match=f"{cpus} exact CPUs have {36 // cpus} each") as error:
+        prepare.read_study(study)
+    assert f"Give speed = {36 // cpus} in" in error.value.remedy

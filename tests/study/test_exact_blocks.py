@@ -73,7 +73,11 @@ def test_exact_cpus_keep_a_number_that_the_file_states(
     words: str, kept: tuple[int, int | None], machine: str
 ) -> None:
     text = f"{OWN}[blocks]\n{words}\n".replace('use = "wakeup"', 'use = "kbench"\noperation = "pipe"\nmode = "exact"')
-    text = text if machine == "icount" else text.replace('use = "kbench"\noperation = "pipe"\nmode = "exact"', 'use = "wakeup"')
+    text = (
+        text
+        if machine == "icount"
+        else text.replace('use = "kbench"\noperation = "pipe"\nmode = "exact"', 'use = "wakeup"')
+    )
     blocks = assemble(parse_study(text, "own"), text, "own", machine=machine).blocks
     assert (blocks.max, blocks.fixed) == kept
 
@@ -82,5 +86,9 @@ def test_exact_cpus_keep_a_number_that_the_file_states(
     ("words", "most"), [("online='both',scheduling=true,cpus=4", 20), ("layouts=3", 20), ("", 1)]
 )
 def test_blocks_that_differ_are_repeated(words: str, most: int) -> None:
-    text = OWN.replace('use = "wakeup"', 'use = "kbench"\noperation = "pipe"\nmode = "exact"') if "online" not in words else OWN
+    text = (
+        OWN.replace('use = "wakeup"', 'use = "kbench"\noperation = "pipe"\nmode = "exact"')
+        if "online" not in words
+        else OWN
+    )
     assert assemble(parse_study(text, "own"), text, "own", machine=f"icount:{words}").blocks.max == most

@@ -237,14 +237,19 @@ def read_visits(raw: Raw, parameters: RequestParameters) -> list[Visit]:
         raise ParseError("nothing was counted: that takes the machine icount")
     region = region_of(parameters.application)
     counted = [read_json(line, Shares, "the plug-in's line") for line in raw.files[SHARES].splitlines()]
-    found = []
+    of_region = [one.operations for one in counted if one.region == region]
     for line in lines:
         check_line(line)
-        # Other conditions and steps are in the file, too: this one's counts are those of its clock.
-        fitting = [one for one in counted if one.region == region and fits(one.operations, line.samples)]
-        if len(fitting) != 1:
-            raise ParseError(f"the plug-in counted {len(fitting)} times what krequest's clock saw")
-        pairs = fitting[0].operations
+    # Other steps are in the file, too: this one's counts are those of its clock, its conditions one after the other.
+    fitting = [
+        part
+        for part in (of_region[at : at + len(lines)] for at in range(len(of_region) - len(lines) + 1))
+        if all(fits(one, line.samples) for one, line in zip(part, lines, strict=True))
+    ]
+    if not fitting or any(part != fitting[0] for part in fitting):
+        raise ParseError(f"the plug-in counted {len(fitting)} times what krequest's clock saw")
+    found = []
+    for line, pairs in zip(lines, fitting[0], strict=True):
         user, kernel = ([pair[which] / line.hops for pair in pairs] for which in (0, 1))
         found.append(Visit(str(line.condition or ""), user, kernel))
     return found

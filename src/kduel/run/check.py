@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from kduel.study.load import Study
 
 
+EXACT_POINTS = 36.0
+"""Points of pi that all exact CPUs together calculate in a microsecond of their clock."""
+
+
 def check_at_once(
     study: Study,
     kind: MachineKind[Any],
@@ -197,6 +201,19 @@ def check_load_of_host(study: Study, recorded: bool) -> None:
             f"the machine {study.machine} does not record the load of its host, so [host] cannot be applied",
             "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
         )
+
+
+def check_speed(settings: Any, prepared: PreparedSteps) -> None:
+    """Raises InputError where a step counts on CPUs that are over four times as fast as exact ones, of one speed each."""
+    if not getattr(settings, "scheduling", False):
+        return
+    own = EXACT_POINTS / settings.cpus
+    for step, chosen, given in prepared:
+        if (speed := getattr(given, "speed", 0)) > 4 * own:
+            raise InputError(
+                f"{step.label} counts on CPUs of speed = {speed:g}, and {settings.cpus} exact CPUs have {own:g} each",
+                f"Give speed = {own:g} in [[benchmark]] {chosen.name}, or -b {chosen.name}:speed={own:g}.",
+            )
 
 
 def check_room(settings: Any, prepared: PreparedSteps) -> None:

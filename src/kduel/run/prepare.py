@@ -29,6 +29,7 @@ from kduel.run.check import (
     check_load_of_host,
     check_peer,
     check_room,
+    check_speed,
     check_turns,
     check_unit,
     name_exactly,
@@ -121,6 +122,7 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     check_peer(kind, [settings, *own], prepared)
     for each in own:
         check_room(each, prepared)
+        check_speed(each, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 

@@ -39,6 +39,12 @@ def test_the_deviation_is_of_the_exact_count() -> None:
     assert hardware.row_of("dup", None, 1) == ("dup", "", "1.00", "")
 
 
+def test_an_operation_that_was_not_counted_has_no_exact_count() -> None:
+    means = {"dup": {"old": 500.0}, "pipe": {"old": None}}
+    assert hardware.chosen(means, None, "old") == {"dup": 500, "pipe": None}
+    assert hardware.chosen(means, ["pipe", "null-call"], "old") == {"pipe": None, "null-call": None}
+
+
 @pytest.mark.parametrize(
     ("operation", "event", "expected"),
     [("fault-anonymous", "page-faults", 1), ("null-call", "page-faults", 0), ("pipe", "context-switches", 2)],

@@ -154,3 +154,18 @@ def test_a_run_measured_with_another_kernel_is_refused_with_what_this_command_ha
     done = kduel("explain", run, "-b", "work")
     assert done.returncode == 2 and "6.9.9 in the run" in done.stderr, done.stderr
     assert "--out" not in done.stderr and "explain that run" in done.stderr, "explain has no --out"
+
+
+@pytest.mark.slow
+def test_profiled_trials_need_no_room_for_all_guests_at_once(
+    kduel, run: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    study = tmp_path / "turns.toml"
+    study.write_text(
+        STUDY.replace("fixed = 2", "fixed = 2\nturns = 50").replace('"process"', '"process"\nturns = true')
+    )
+    done = kduel("run", study, "--out", tmp_path / "turns")
+    assert done.returncode == 0, done.stderr
+    environment["OUTSIDE_ROOM"] = "1"
+    done = kduel("explain", tmp_path / "turns", "-b", "work", "--blocks", "2")
+    assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from kduel.core.errors import InputError
 from kduel.core.samples import Samples
 from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, contenders, environments, read
+from kduel.store.imported.perf_stat import of_perf
 from kduel.store.imported.support.store import the_format
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -231,6 +232,8 @@ def test_repeated_perf_stat_is_one_mean(tmp_path: Path) -> None:
         "CPU0;3.61;msec;cpu-clock;3611895;100.00;0.621;CPUs utilized",
         "S0;2;3.61;msec;cpu-clock;3611895;100.00;0.621;CPUs utilized",
         "0,91;msec;task-clock;911549;100,00;0,091;CPUs utilized",
+        "CPU0;<not counted>;;cycles;0;0.00;;",
+        "S0-D0;4;3.61;Joules;power/energy-pkg/;3611895;100.00;;",
         "0.91;msec;task-clock",
     ],
 )
@@ -240,6 +243,10 @@ def test_other_layouts_of_perf_stat_are_refused(line: str, tmp_path: Path) -> No
     with pytest.raises(InputError, match="line 2") as caught:
         bring_in([Source(path, "old"), Source(path, "new")], tmp_path / "run")
     assert "-I" in caught.value.remedy
+    # Recognised by its first line, too.
+    if ";<" in line or "/" in line:
+        assert of_perf(line)
+        assert not of_perf(line.replace(";Joules;", ";Jou;les;").replace(";;cycles", ";;;cycles"))
 
 
 def test_jmh_gives_one_number_a_fork(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def metrics() -> tuple[Metric, ...]:
         }
     return tuple(
         Metric(
-            f"sched-{name}", _UNITS.get(plain, "count"), "none", f"{text}, over all CPUs, during the step",
+            f"sched-{name}", _UNITS.get(plain, "count"), "none",
+            f"{text}{'' if plain.startswith('pressure-') else ', over all CPUs'}, during the step",
             group=GROUP, optional=True, derived=_DERIVED.get(plain, ""),
         )
         for name, (plain, text) in about.items()
@@ -128,14 +129,15 @@ def metrics() -> tuple[Metric, ...]:
 
 
 def read_step(directory: Path) -> dict[str, float]:
-    """Values of `metrics` from a step's copies; {} where counters are missing or stood still. Raises ParseError."""
+    """Values of `metrics` from a step's copies, without the scheduler's where those are missing or stood still. Raises ParseError."""
+    found = read_others(directory)
     try:
         before, after, switch = (read(directory / name) for name in (BEFORE, AFTER, SWITCH))
     except FileNotFoundError:
-        return {}
+        return found
     if not before.strip() or not after.strip() or switch.strip() not in ("", "1"):
-        return {}
-    return difference(before, after) | read_others(directory)
+        return found
+    return difference(before, after) | found
 
 
 def read_others(directory: Path) -> dict[str, float]:

@@ -184,10 +184,13 @@ def carry_out(
 ) -> TimedProfile:
     """Make missing trials, and read the profile out of them. Raises InputError (another kernel), NotMeasuredError."""
     study = study_of(what.lock, what.run.study_text())
-    ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=what.lock)
+    # Profiled guests are booted one after the other: there need not be room for all of a block.
+    alone = structs.replace(study, blocks=structs.replace(study.blocks, turns="off"))
+    ready = make_ready(alone, cache=cache, progress=progress, offline=offline, lock=what.lock)
     try:
+        same = structs.replace(ready, study=structs.replace(ready.study, blocks=study.blocks))
         check_same_run(
-            what.lock, make_lock(ready, what.lock.seed, what.lock.origin), what.run.path, MEASURED_OTHERWISE
+            what.lock, make_lock(same, what.lock.seed, what.lock.origin), what.run.path, MEASURED_OTHERWISE
         )
         narrow = narrow_study(ready, what, cache)
         with as_disk_error(what.folder):

@@ -19,7 +19,8 @@ LINE = re.compile(
 )
 """The fields of the manual's section "CSV format", without those that name an interval or a CPU."""
 OTHERWISE = re.compile(
-    r"\s*\d+\.\d{9}[,;].*|\d+,\d+;[^;]*;[a-z][\w-]*;.*|(?:CPU|[SN])\d[\w-]*([,;|])(?:\d+\1)?[\d.]+\1[^\1]*\1[a-z][\w-]*\1\d+\1.*"
+    r"\s*\d+\.\d{9}[,;].*|\d+,\d+;[^;]*;[a-z][\w-]*;.*"
+    r"|(?:CPU|[SDN])\d[\w-]*([,;|])(?:\d+\1)?(?:[\d.]+|<not \w+>)\1[^,;|]*\1[a-z][^,;|]*\1\d+\1.*"
 )
 """A line of -I, of a language that has a decimal comma, or of -A and --per-*."""
 COSTS = re.compile(
