@@ -21,7 +21,7 @@ from kduel.judge.verdict.secondary import brown_forsythe
 
 Standing = Literal["supported", "not supported", "contradicted", "not testable"]
 Side = Literal["", "higher", "lower"]
-DIFFER, ALIKE = ("faster", "slower", "more", "fewer"), ("equivalent", "equal")
+ALIKE = ("equivalent", "equal")
 ALPHA = 0.05
 PER_CENT = r"[-+]?\d{1,12}(?:\.\d{1,12})?"
 PRINTED = re.compile(rf"{PER_CENT}(?:\.\.{PER_CENT})?", re.ASCII)
@@ -54,6 +54,8 @@ class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
     """The column that the source calls the best."""
     untestable: str = ""
     """Why no data of the source can test it."""
+    refuted: str = ""
+    """What in the source itself speaks against it, where that is no change of a metric: its text, its script, its rows."""
 
 
 class ClaimsFile(Struct, forbid_unknown_fields=True):
@@ -72,7 +74,7 @@ def read_claims(path: Path) -> list[Claim]:
     """The claims of a TOML file. Raises InputError naming file and key."""
     remedy = (
         'Write [[claim]] tables with says, and metric = "benchmark/metric" with best, or with before, after and printed, side, '
-        "same, spread or cause, or with after and exceeds; or untestable and the reason."
+        "same, spread or cause, or with after and exceeds; or untestable or refuted and the reason."
     )
     table = parse_toml(read_text(path, "the claims", "Name a readable file."), path.name, remedy)
     try:
@@ -94,6 +96,8 @@ def judge_claims(
 def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, delta: float | None) -> JudgedClaim:
     if claim.untestable:
         return JudgedClaim(claim=claim, standing="not testable", reasons=[claim.untestable])
+    if claim.refuted:
+        return JudgedClaim(claim=claim, standing="contradicted", reasons=[claim.refuted])
     if claim.best:
         return judge_best(claim, everything)
     by_name = {column.name: column for column in found}
@@ -106,7 +110,7 @@ def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, de
 
 def check(claim: Claim, everything: Campaigns) -> None:
     """Raises InputError for names that do not exist, or a claim that claims nothing."""
-    if claim.untestable:
+    if claim.untestable or claim.refuted:
         return
     known = [column.name for column in everything.columns]
     named = [claim.best] if claim.best else [claim.after] if claim.exceeds else [claim.before, claim.after]
@@ -149,24 +153,28 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         judged.standing = "not supported" if known and change.verdict == "undecided" else "contradicted"
         judged.reasons.append(f"Its own figures give {percent(ratio)}, which is not {claim.side}.")
     if claim.same and known:
-        standings: dict[str, Standing] = dict.fromkeys(DIFFER, "contradicted")
-        standings |= dict.fromkeys(ALIKE, "supported")
-        judged.standing = standings.get(change.verdict, "not supported")
+        alike = change.verdict in ALIKE or change.below_delta
+        judged.standing = "supported" if alike else "contradicted" if differs(change) else "not supported"
     if (claim.same or claim.side) and change.verdict != "undecided":
         judged.reasons.append(change.told)
     shortcomings = [
-        *([] if claim.same and known else uncertain(change, known)),
+        *uncertain(change, known),
         *unsteady(claim, by_name[claim.before], by_name[claim.after]),
     ]
     if claim.cause and not causes(claim.cause, between.attribution.cause):
         shortcomings.append(f"The cause, {claim.cause}, cannot be decided: {between.attribution.told}")
-    shortcomings += [
-        warning.message for warning in change.warnings if warning.code not in ("single-trial", "too-few")
-    ]
+    # They are told already; and a side is shown where the size is not.
+    told = ("single-trial", "too-few", *(("unreliable",) if claim.side and not claim.printed else ()))
+    shortcomings += [warning.message for warning in change.warnings if warning.code not in told]
     if shortcomings and judged.standing == "supported":
         judged.standing = "not supported"
     judged.reasons += shortcomings
     return judged
+
+
+def differs(change: MetricResult) -> bool:
+    """True if a difference is shown, whatever its size."""
+    return change.verdict not in (*ALIKE, "undecided")
 
 
 def agrees(value: float, printed: str) -> bool:
@@ -274,7 +282,7 @@ def judge_best(claim: Claim, everything: Campaigns) -> JudgedClaim:
         for pair in everything.between
         if claim.best in (pair.before, pair.after)
         for change in pair.changes
-        if f"{change.benchmark}/{change.metric}" == claim.metric and change.verdict not in DIFFER
+        if f"{change.benchmark}/{change.metric}" == claim.metric and not differs(change)
     ]
     missing = [name for name in names if name not in means]
     reasons = [f"It is the best of {plural(len(means), 'column')} with a value."]

@@ -82,7 +82,7 @@ class ColumnChange(Struct, kw_only=True):
 
     def has_enough_values(self, change: MetricResult) -> bool:
         """True if each column has several values of it, or exact ones, which have no part of chance."""
-        return change.n > 1 or self.exact
+        return change.n > 1 or self.exact or change.scale == "exact"
 
 
 class Campaigns(Struct, kw_only=True):
