@@ -42,7 +42,7 @@ from kduel.core.results import Results
 from kduel.explain.compare import Explanation, explain_difference
 from kduel.explain.profile import Profile, profile
 from kduel.explain.sharing.compare import SharingExplanation
-from kduel.explain.sharing.touched import by_object
+from kduel.explain.sharing.touched import Lines, by_object
 from kduel.guest import boots
 from kduel.judge.published import read_results
 from kduel.machines import Arm
@@ -99,6 +99,7 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sign: Literal["fewer", "more", ""] = ""
     control: bool = False
     place: list[str] = field(default_factory=list)
+    groups: dict[str, str] = field(default_factory=dict)
     note: str = ""
     patches: tuple[str, str] | None = None
     config: str = ""
@@ -352,6 +353,11 @@ def word_of_built(change: Change, judged: str, before: Mapping[str, float], afte
     return "fewer" if min(differences) < 0 else "more"
 
 
+def lines_of_fields(lines: Lines, wanted: set[str]) -> float:
+    """How many of an object's lines have one of these fields, or a part of one."""
+    return sum(times for fields, times in lines.items() if wanted & {name.partition(".")[0] for name in fields})
+
+
 def touched_lines(change: Change, found: SharingExplanation) -> Counted:
     """A row of lines that an operation touches, by object."""
     each = [by_object(kernel) for kernel in found.kernels]
@@ -368,6 +374,9 @@ def touched_lines(change: Change, found: SharingExplanation) -> Counted:
         for place in change.place
         if place[1:] in sums
     }
+    for group, fields in change.groups.items():
+        counts = [lines_of_fields(one.get(named[0], {}), set(fields.split())) for one in (each[0], each[-1])]
+        places[f"fields of `{group}` {' > '.join(f'{count:.3g}' for count in counts)}"] = counts[1] < counts[0]
     return Counted(
         figures=f"{before:.1f} > {after:.1f} lines touched",
         word="same" if abs(after - before) < 0.01 * before else "fewer" if after < before else "more",

@@ -179,6 +179,19 @@ def test_the_document_has_the_rows_of_the_data() -> None:
         )
 
 
+@pytest.mark.parametrize(("together", "right"), [(True, True), (False, False)])
+def test_fields_that_a_change_puts_together_are_in_fewer_lines(together: bool, right: bool) -> None:
+    def by(*lines: list[str]) -> SharedBy:
+        touched = [TouchedLine("tcp_sock", fields, 2) for fields in lines]
+        return SharedBy(contender="a", release="", median=0, mean=0, lines=[], accesses=0, locked=0, touched=touched)
+
+    apart = by(["rto", "rcv_nxt"], ["rx_opt.tstamp"], ["snd_nxt"])
+    other = by(["rto"], ["rx_opt.tstamp", "rcv_nxt"]) if together else by(["rto"], ["rcv_nxt"], ["rx_opt.tstamp"])
+    change = structs.replace(CHANGE, way="touched", place=["-tcp_sock"], groups={"read": "rcv_nxt rx_opt"})
+    found = known.touched_lines(change, SharingExplanation(benchmark="x", kernels=[apart, other], rows=[]))
+    assert found.places[f"fields of `read` 4 > {2 if together else 4}"] is right
+
+
 @pytest.mark.parametrize("built", [False, True])
 def test_rows_that_are_not_counted_anew_stay_in_the_document(built: bool, tmp_path: Path) -> None:
     """A row is counted again by itself (--only), and the others' kernels are not built for it."""
