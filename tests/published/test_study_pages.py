@@ -40,6 +40,6 @@ def test_the_published_figures_have_the_names_of_the_index(tmp_path: Path) -> No
     index = (STUDIES / "README.md").read_text("utf-8")
     named = re.findall(r"^\| Fig\. .*`(values-[a-z0-9-]+)` \|$", index, re.MULTILINE)
     bring_in([Source(PUBLISHED / "generations.csv")], tmp_path / "run")
-    drawn = {name for name, _ in figure_specs(tmp_path / "run", results(tmp_path / "run"), 241)}
+    drawn = {name for name, *_ in figure_specs(tmp_path / "run", results(tmp_path / "run"), 241)}
     assert len(named) == 7
     assert {re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in drawn} >= set(named)

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from kduel.benchmarks.kload import COLUMNS
 from kduel.cli.report import command
-from kduel.report.plots.figures import busy_share, draw_figure, processes_spec
+from kduel.judge.imported import results
+from kduel.report.plots.figures import busy_share, draw_figure, figure_specs, processes_spec
+from kduel.store.imported import Source, bring_in
 
 GENERATIONS = Path(__file__).parents[2] / "studies" / "published" / "generations.csv"
 BEGINNINGS = {"svg": b"<svg ", "png": b"\x89PNG", "pdf": b"%PDF"}
@@ -29,6 +31,39 @@ def test_every_metric_and_the_effects_are_drawn(form: str, tmp_path: Path) -> No
     assert sum(file.name.startswith("effects-linux-6.6.0") for file in files) == 1
     included = re.findall(r"\\includegraphics\[width=\\linewidth\]\{(.*)\}", (tmp_path / "a.tex").read_text())
     assert sorted(included) == [f"figures/{file.name}" for file in files]
+    captions = re.findall(r"\\caption\{(.*)\}\\label\{fig:kduel-", (tmp_path / "a.tex").read_text())
+    assert "cyclictest/max\\_latency, us: every trial, over the quartiles and the range." in captions
+    assert len(set(captions)) == 8, "each figure is told apart in words"
+
+
+def test_one_column_has_room_for_each_name_and_verdict(tmp_path: Path) -> None:
+    """A name beside its verdict was cut to its first letters, so that no row could be told from another."""
+    arguments = [str(GENERATIONS), "-f", "summary", "--figures", str(tmp_path), "--figure-format", "svg"]
+    assert CliRunner().invoke(command, arguments, catch_exceptions=False).exit_code == 0
+    drawn = (tmp_path / "effects-linux-6.6.0.svg").read_text()
+    assert "sysbench-cpu-1t/events_per_second" in drawn and "sysbench-fileio-seqwr/total_time" in drawn
+    assert "…" not in drawn
+
+
+def test_policies_are_bars_by_number_of_processes(tmp_path: Path) -> None:
+    """The charts of the study of policies: elapsed and CPU time, and context switches, for each kind of process."""
+    bring_in([Source(GENERATIONS.with_name("policies.csv"))], tmp_path / "run")
+    named = {
+        name: (caption, spec)
+        for name, caption, spec in figure_specs(tmp_path / "run", results(tmp_path / "run"), 241)
+    }
+    kinds = [f"{what}-{kind}" for kind in ("cpu", "io", "mixed") for what in ("times", "switches")]
+    assert [name for name in named if name.startswith(("times-", "switches-"))] == kinds
+    caption, spec = named["times-cpu"]
+    assert caption == "cpu: elapsed time with its standard deviation, below it user and system time."
+    drawn = draw_figure(spec, "svg").decode()
+    panels = re.findall(r">(\d+) processes<", drawn)
+    assert panels == ["10", "100", "1000"]
+    assert all(word in drawn for word in ("SCHED_RR", "SCHED_OTHER", "SCHED_FIFO", ">wall<", ">user<", ">system<"))
+    # Three policies of 18 bars: elapsed, user and system in each of three panels; 9 spreads.
+    bars = re.findall(r'<path [^>]*d="M[\d.-]+,[\d.-]+h[\d.]+v[\d.]+h-[\d.]+Z"', drawn)
+    assert len(bars) >= 27
+    assert "involuntary" in draw_figure(named["switches-io"][1], "svg").decode()
 
 
 def test_two_columns_are_wider_than_one(tmp_path: Path) -> None:

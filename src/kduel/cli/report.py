@@ -91,7 +91,9 @@ def command(
 
         drawn = write_figures(run, results, figures, figure_format, figure_columns)
         start = Path.cwd() if output in (None, STDOUT) else output.parent
-        options = structs.replace(options, figures=tuple(relative_url(one, start) for one in drawn))
+        options = structs.replace(
+            options, figures={relative_url(one, start): caption for one, caption in drawn.items()}
+        )
         click.echo(f"Figures: {len(drawn)} in {figures}", err=True)
     if output is None or output == STDOUT:
         if form == "text":

@@ -1,10 +1,11 @@
 """Report formats, one module each, here or behind the entry point `kduel.report`; `PLUGIN` is a `Format`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kduel.core.plugins import named_plugin
 from kduel.core.results import Results
@@ -22,8 +23,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     origin: str = "kduel"
     """The name under which KCIDB knows who submits: its tests' and builds' identifiers begin with it."""
 
-    figures: tuple[str, ...] = ()
-    """Files with figures, relative to the report, for formats that include them."""
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """Captions of figures by file, relative to the report, for formats that include them."""
 
 
 DEFAULTS = ReportOptions()

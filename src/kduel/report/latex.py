@@ -51,19 +51,19 @@ class LatexFormat(Format):
             parts.append(table(comparison, said, number, notes(said) if number == len(compared) else ""))
         if not compared:
             parts.append(notes(said))
-        parts += [figure(path) for path in options.figures]
+        parts += [figure(path, caption) for path, caption in options.figures.items()]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
 PLUGIN = LatexFormat()
 
 
-def figure(path: str) -> str:
-    """A figure that was drawn to a file, called by the file's name."""
+def figure(path: str, caption: str) -> str:
+    """A figure that was drawn to a file; its label is the file's name."""
     name = re.sub(r"[^A-Za-z0-9.-]", "-", path.rsplit("/", 1)[-1].rsplit(".", 1)[0])
     drawn = rf"\includegraphics[width=\linewidth]{{{path}}}"
-    caption = rf"\caption{{{escape_latex(name)}}}\label{{fig:kduel-{name}}}"
-    return "\n".join([r"\begin{figure}", r"\centering", drawn, caption, r"\end{figure}"])
+    below = rf"\caption{{{escape_latex(caption)}}}\label{{fig:kduel-{name}}}"
+    return "\n".join([r"\begin{figure}", r"\centering", drawn, below, r"\end{figure}"])
 
 
 def table(comparison: ContenderSummary, said: Digest, number: int, below: str) -> str:

@@ -22,6 +22,8 @@ Row = dict[str, Any]
 
 SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+,.3~r')"
 AS_CHANGE = "datum.value === 1 ? '0' : format(100 * datum.value - 100, '+,.3~r')"
+NARROW = 400
+"""Points below which a name and a verdict stand above each other."""
 FOREST_ROWS = 40
 """More rows than this are no picture any more."""
 
@@ -170,18 +172,20 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
         axis |= {"labelExpr": AS_CHANGE, "values": ticks, "labelOverlap": False}
     colour = tone_channel(theme)
     tip = [nominal("label", title="metric"), nominal("told", title="change")]
-    words: Spec = {"type": "text", "align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
+    # In one column of a page a metric's name and its verdict do not fit one line.
+    two_lines = 0 if width == "container" or int(width) >= NARROW else 16
+    words: Spec = {"type": "text", "align": "left", "baseline": "middle", "dy": -11 + two_lines / 2, "tooltip": None}
 
     def lower_half(field: str, mark: Spec, **further: Spec) -> Spec:
         """A layer below the words of a row."""
-        at = {"y": row, "yOffset": {"value": 32}, "x": quantitative(names[field], **x), **further}
+        at = {"y": row, "yOffset": {"value": 32 + two_lines}, "x": quantitative(names[field], **x), **further}
         return layer(mark, {**at, "color": colour, "tooltip": tip})
 
     def edge(field: str, shape: str) -> Spec:
         mark = {"type": "point", "shape": shape, "filled": True, "size": 70, "opacity": 1}
         return {"transform": [{"filter": f"isValid(datum.{field})"}], **lower_half(field, mark)}
 
-    spec = base(theme, width, {"step": 46}, rows)
+    spec = base(theme, width, {"step": 46 + two_lines}, rows)
     if isinstance(scale, Ratios):
         spec["transform"] = [
             {"calculate": f"isValid(datum.{name}) ? 1 + datum.{name} / 100 : null", "as": ratio}
@@ -196,7 +200,11 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
         ),
         layer({"type": "rule", "color": theme.dim}, {"x": quantitative("zero", **x)}, [{"zero": on_axis(0, scale)}]),
         layer(
-            {**words, "limit": {"expr": "max(80, width - 185)"}},
+            {
+                **words,
+                "dy": words["dy"] - two_lines,
+                "limit": {"expr": f"max(80, width - {4 if two_lines else 185})"},
+            },
             {"y": row, "x": {"value": 2}, "text": {"field": "label"}},
         ),
         layer({**words, "align": "right", "fontWeight": "bold"}, said),

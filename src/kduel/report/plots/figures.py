@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 
 from kduel.analysis.boot import WORDS, read_boots
+from kduel.analysis.matrix import shape
 from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.kload import COLUMNS, KloadOutput
 from kduel.benchmarks.support.reading import read_json
@@ -14,22 +15,36 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report.content.evidence import evidence
+from kduel.report.content.matrixtext import kinds_of
 from kduel.report.content.notes import key
-from kduel.report.plots.effects import PICTURE, Row, Spec, base, drawable_metrics, forest, nominal, quantitative
+from kduel.report.plots.effects import (
+    PICTURE,
+    Row,
+    Spec,
+    base,
+    drawable_metrics,
+    forest,
+    layer,
+    nominal,
+    quantitative,
+)
 from kduel.report.plots.engine import drawing
-from kduel.report.plots.values import strip, value_rows
+from kduel.report.plots.matrix import switch_rows, switches_of, time_rows, times_of
+from kduel.report.plots.values import boxed, strip, value_rows
 from kduel.store.collect import step_directory
 
 FORMATS = ("svg", "png", "pdf")
 WIDTHS = {"1": 241, "2": 504}
 """Points of one and of two columns of a page."""
 PIXELS_A_POINT = 3
+NAMES = 100
+"""Points beside bars for the names of contenders."""
 MOST_PROCESSES = 200
 """Bars that a figure can show."""
 
 
-def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str, Spec]]:
-    """The name and the specification of each figure that the run has data for."""
+def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str, str, Spec]]:
+    """Name, caption and specification of each figure that the run has data for."""
     found: dict[str, MetricResult] = {}
     for metric in results.metrics:
         first = found.setdefault(key(metric), metric)
@@ -37,18 +52,69 @@ def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str,
     for name, metric in found.items():
         if rows := value_rows(results, metric):
             unit = visible(f"{name}, {metric.unit}" if metric.unit else name, 120)
-            yield f"values-{name}", strip(list(metric.values), PICTURE, rows, unit=unit, width=width)
+            caption = f"{unit}: every trial" + (", over the quartiles and the range." if boxed(rows) else ".")
+            yield f"values-{name}", caption, strip(list(metric.values), PICTURE, rows, unit=unit, width=width)
     for contender in results.contenders[1:]:
         own = [metric for metric in results.metrics if metric.contender == contender.name]
         if drawable_metrics(own):
-            yield f"effects-{contender.name}", forest(own, results.study.delta, PICTURE, width)
+            caption = f"{visible(contender.name, 60)} against {visible(results.contenders[0].name, 60)}: each change with its interval."
+            yield f"effects-{contender.name}", caption, forest(own, results.study.delta, PICTURE, width)
+    yield from matrix_specs(results, width)
     if run.is_dir() and evidence(results).paired:
         yield from process_specs(run, results, width)
         if rows := boot_rows(run):
-            yield "boot", boot_spec(rows, width)
+            yield "boot", "Stages of the boot, medians.", boot_spec(rows, width)
 
 
-def process_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str, Spec]]:
+def matrix_specs(results: Results, width: int) -> Iterator[tuple[str, str, Spec]]:
+    """Bars of each family of a matrix, a panel for each number of processes: times, and context switches."""
+    matrix = shape(results)
+    for family in matrix.families if matrix else ():
+        if matrix and times_of(matrix, family) and (rows := time_rows(matrix, family)):
+            caption = (
+                f"{visible(family, 60)}: elapsed time with its standard deviation, below it user and system time."
+            )
+            yield f"times-{family}", caption, bars_spec(rows, width, "bar", "seconds")
+        if matrix and switches_of(matrix, family) and (rows := switch_rows(matrix, family)):
+            kinds, noun = kinds_of(switches_of(matrix, family))
+            caption = f"{visible(family, 60)}: {' and '.join(kinds)} {noun}, on a logarithmic axis."
+            yield f"switches-{family}", caption, bars_spec(rows, width, "part", noun or "number", log=True)
+
+
+def bars_spec(rows: list[Row], width: int, beside: str, title: str, *, log: bool = False) -> Spec:
+    """A group of bars for each contender, one for each value of the field `beside`; what shares one is stacked."""
+    ticks = {"values": [1, 100, 10_000, 1_000_000], "labelExpr": "format(datum.value, ',')"}
+    scale: Spec = {"scale": {"type": "symlog"}, "axis": ticks} if log else {}
+    parts, bars = ([*dict.fromkeys(row[field] for row in rows)] for field in ("part", beside))
+    # Vega counts rows where a field is called `count`.
+    drawn = [{**row, "processes": row["count"], "place": parts.index(row["part"])} for row in rows]
+    where = {"y": nominal("contender", sort=None, title=None), "yOffset": nominal(beside, sort=bars)}
+    lengths: Spec = {
+        "x": quantitative("mean", title=title, stack=None if log else "zero", **scale),
+        "color": nominal("part", title=None, scale={"scheme": "greys", "domain": parts}, legend={"orient": "bottom"}),
+        "order": quantitative("place"),
+    }
+    spread: Spec = {"x": quantitative("low"), "x2": {"field": "high"}}
+    known = [row for row in drawn if row.get("low") is not None]
+    spec = base(PICTURE, width, {"step": 11}, drawn)
+    inner = {
+        "width": spec.pop("width") - NAMES,
+        "height": spec.pop("height"),
+        "layer": [
+            layer({"type": "bar", "stroke": PICTURE.ink, "strokeWidth": 0.5}, {**where, **lengths}),
+            {"transform": [{"filter": "isValid(datum.low)"}], **layer({"type": "rule"}, {**where, **spread})},
+        ][: 2 if known else 1],
+    }
+    header = {"labelOrient": "top", "labelExpr": "datum.value + ' processes'", "labelColor": PICTURE.dim}
+    spec |= {
+        "facet": {"row": {"field": "processes", "type": "ordinal", "title": None, "header": header}},
+        "spec": inner,
+    }
+    spec |= {"resolve": {"scale": {"x": "shared" if log else "independent"}}, "autosize": {"type": "pad"}}
+    return spec
+
+
+def process_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str, str, Spec]]:
     """The processes of each kload step, from start to end, in one trial of each contender."""
     for index, step in enumerate(results.steps):
         rows = [
@@ -57,7 +123,8 @@ def process_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str
             for number, one in enumerate(sorted(read_processes(run, results, contender.name, index)), 1)
         ]
         if step.benchmark == "kload" and rows and len(rows) <= MOST_PROCESSES * len(results.contenders):
-            yield f"processes-{step.label}", processes_spec(rows, width)
+            caption = f"{step.label}: each process from start to end; the darker, the longer it was on a CPU."
+            yield f"processes-{step.label}", caption, processes_spec(rows, width)
 
 
 def read_processes(run: Path, results: Results, contender: str, index: int) -> list[list[int]]:
@@ -127,20 +194,21 @@ def boot_spec(rows: list[Row], width: int) -> Spec:
     return spec
 
 
-def write_figures(run: Path, results: Results, directory: Path, form: str, columns: str) -> list[Path]:
-    """Draw every figure into the directory, which is made. Raises InputError where there is none to draw, HostError."""
+def write_figures(run: Path, results: Results, directory: Path, form: str, columns: str) -> dict[Path, str]:
+    """Draw every figure into the directory, which is made; each file with its caption. Raises InputError where there is none
+    to draw, HostError."""
     from kduel.store.whole_files import as_disk_error
 
-    written: list[Path] = []
+    written: dict[Path, str] = {}
     with as_disk_error(directory, "Free some space, correct the permissions, or name another directory."):
         directory.mkdir(parents=True, exist_ok=True)
-        for name, spec in figure_specs(run, results, WIDTHS[columns]):
+        for name, caption, spec in figure_specs(run, results, WIDTHS[columns]):
             plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")[:100]
             path = directory / f"{plain}.{form}"
             if path in written:
                 path = directory / f"{plain}-{len(written)}.{form}"
             path.write_bytes(draw_figure(spec, form))
-            written.append(path)
+            written[path] = caption
     if not written:
         raise InputError("there is nothing to draw: the run has no values", "Wait for its first trials.")
     return written

@@ -1,5 +1,7 @@
 """The plot of values for notebooks: a point for each trial."""
 
+from collections import Counter
+
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.report.plots.effects import Row, Spec, Theme, base, layer, nominal, quantitative
@@ -45,9 +47,14 @@ def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: 
             {"y": arm, "x": x, "yOffset": offset, "color": colour, "tooltip": tip},
         ),
     ]
-    if any(sum(row["c"] == name for row in rows) >= BOX_FROM for name in names):
+    if boxed(rows):
         spec["layer"].insert(1, boxes)
     return spec
+
+
+def boxed(rows: list[Row]) -> bool:
+    """True if any contender has values enough for a box."""
+    return max(Counter(row["c"] for row in rows).values(), default=0) >= BOX_FROM
 
 
 def value_rows(results: Results, metric: MetricResult) -> list[Row]:
