@@ -21,9 +21,9 @@ FIGURES: tuple[tuple[str, str, Better, Statistic, int], ...] = (
     ("frame-time-p50", "ms", "lower", "median", 2),
     ("frame-time-p99", "ms", "lower", "p99", 100),
     ("frame-time-p99.9", "ms", "lower", "p999", 1000),
-    ("frames-per-second", "1/s", "higher", "mean", 2),
-    ("low-1%", "1/s", "higher", "mean", 100),
-    ("low-0.1%", "1/s", "higher", "mean", 1000),
+    ("frames-per-second", "frames/s", "higher", "mean", 2),
+    ("low-1%", "frames/s", "higher", "mean", 100),
+    ("low-0.1%", "frames/s", "higher", "mean", 1000),
 )
 """Metric, unit, better side, statistic and the fewest frames of which it is one."""
 
@@ -62,7 +62,8 @@ class MangoHud(ForeignFormat):
         place = next((number for number, text in enumerate(lines[:6]) if text.startswith(SYSTEM)), None)
         facts = list(csv.reader(lines[place : place + 2])) if place is not None else []
         known = dict(zip(*facts, strict=True)) if len(facts) == 2 and len(facts[0]) == len(facts[1]) else {}
-        return {str(contender): {"mangohud": known}}
+        release = {"release": known.pop("kernel")} if "kernel" in known else {}
+        return {str(contender): {**release, "mangohud": known}}
 
 
 def read_frames(path: Path) -> list[float]:
