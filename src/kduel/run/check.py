@@ -186,12 +186,10 @@ def check_turns(study: Study, kind: MachineKind[Any], settings: Any, prepared: P
         )
 
 
-def refused_turns(study: Study, reason: str, *, whole: bool = False) -> InputError:
-    """The error where a study asks for turns that its machine cannot take; `whole` where it can take whole slices in turn."""
-    remedy = 'Write turns = "off" in [blocks], or give --turns off.'
-    if whole:
-        remedy = 'Write turns = 0 or "off" in [blocks], or give --turns 0 or off; leave turns out of [[benchmark]].'
-    return InputError(f"the machine {study.machine} cannot take turns: {reason}", remedy)
+def refused_turns(study: Study, reason: str) -> InputError:
+    """The error where a study asks for turns that its machine cannot take."""
+    told = f"the machine {study.machine} cannot take turns: {reason}"
+    return InputError(told, 'Write turns = "off" in [blocks], or give --turns off.')
 
 
 def check_load_of_host(study: Study, recorded: bool) -> None:

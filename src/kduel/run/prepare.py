@@ -220,7 +220,7 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     if reason and wanted is None:
         return "off"
     if reason:
-        raise refused_turns(study, reason, whole=not machine.why_no_turns(0))
+        raise refused_turns(study, reason)
     if (reason := machine.why_no_room(guests)) and begun:
         raise HostError(
             f"the contenders of this run take turns, for which all are alive at once, and {reason}",
