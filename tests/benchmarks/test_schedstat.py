@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.benchmarks.support import schedstat
+from kduel.benchmarks.support import delays, schedstat
 from kduel.benchmarks.support.output import ParseError
 
 BEFORE, AFTER = (Path(__file__).parent / "schedstat-6.1.txt").read_text().split("---\n")
@@ -57,6 +57,7 @@ def test_counters_are_read_by_name_in_every_version(version: str) -> None:
     assert found["sched-delay-per-slice"] == pytest.approx(1e3 * 112_926.27 / found["sched-time-slices"], rel=1e-6)
     by_level = [metric.name for metric in schedstat.metrics() if "-domain" in metric.name]
     others = {"sched-switches", "sched-pressure-cpu", "sched-pressure-io", "sched-pressure-memory"}
+    others |= {f"sched-{name}" for name in delays.ABOUT}
     assert found.keys() == {metric.name for metric in schedstat.metrics()} - others - {
         name for name in by_level if not name.startswith(("sched-domain0-", "sched-domain1-"))
     }
@@ -106,9 +107,10 @@ def test_counters_that_stood_still_are_no_zeros(tmp_path: Path, switch: str, the
 
 @pytest.mark.parametrize("lines", ["true", "exit 3", "kill -TERM $$"])
 def test_the_switch_is_put_back_however_a_step_ends(tmp_path: Path, lines: str) -> None:
-    switch = tmp_path / "sched_schedstats"
+    switch, delayed = tmp_path / "sched_schedstats", tmp_path / "task_delayacct"
     switch.write_text("0\n")
-    script = schedstat.wrap(f"cat {switch}\n{lines}", switch=str(switch))
+    delayed.write_text("0\n")
+    script = schedstat.wrap(f"cat {switch} {delayed}\n{lines}", switch=str(switch), delay_switch=str(delayed))
     done = subprocess.run(
         ["sh", "-e", "-c", script],
         env={"KDUEL_STEP": str(tmp_path), "PATH": "/usr/bin:/bin"},
@@ -116,7 +118,7 @@ def test_the_switch_is_put_back_however_a_step_ends(tmp_path: Path, lines: str) 
         text=True,
         check=False,
     )
-    assert done.stdout == "1\n" and switch.read_text() == "0\n"
+    assert done.stdout == "1\n1\n" and switch.read_text() == delayed.read_text() == "0\n"
     assert (tmp_path / schedstat.SWITCH).read_text() == "1\n"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kduel.benchmarks.support import schedstat
+from kduel.benchmarks.support import delays, schedstat
 from kduel.core.results import Results
 from kduel.store.rundir import RESULTS
 
@@ -47,8 +47,17 @@ def test_counters_of_two_versions(tmp_path: Path, kduel: Callable[..., Any]) -> 
     assert [(step / schedstat.SWITCH).read_text() for step in steps] == ["1\n", "1\n"]
     found = msgspec.json.decode((tmp_path / "run" / RESULTS).read_bytes(), type=Results)
     counted = {one.metric: (one.baseline_mean, one.mean) for one in found.metrics if one.metric.startswith("sched-")}
-    # Two CPUs have one level of domains, which the sums are of.
-    names = {metric.name for metric in schedstat.metrics()}
+    # Two CPUs have one level of domains, which the sums are of. No kernel of Debian's counts time in interrupts.
+    names = {metric.name for metric in schedstat.metrics()} - {"sched-delay-irq"}
     assert counted.keys() == {name for name in names if not name.startswith("sched-domain")}
+    assert all(counted["sched-delay-copy"])
+    assert all(counted["sched-tasks"]) and min(counted["sched-tasks"]) >= 5
+    for step in steps:
+        waits = dict(line.split(" ", 1) for line in (step / delays.KEPT).read_text().splitlines())
+        slices, waited = map(int, waits["cpu"].split())
+        inside = schedstat.read_step(step)
+        # What waited within the counters waited within the account, which is around them.
+        assert waits["switch"] == "1" and inside["sched-time-slices"] <= slices
+        assert inside["sched-run-delay"] <= waited / 1e6
     for name in ("sched-schedules", "sched-wakeups", "sched-run-time", "sched-time-slices"):
         assert all(value for value in counted[name]), f"{name} stood still"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, make_factor_run
 
-from kduel.benchmarks.support import schedstat
+from kduel.benchmarks.support import delays, schedstat
 from kduel.judge.evaluate import judge_run
 from kduel.report.content.scheduling import counter_tables, counters_text
 from kduel.report.html import PLUGIN as HTML
@@ -33,7 +33,11 @@ def counted(levels: dict[str, str], draw: np.random.Generator) -> dict[str, str]
             grown = (int(words[place]) - first) * scale * np.exp(0.02 * draw.standard_normal())
             words[place] = str(first + round(grown))
         lines.append(" ".join([name, *words]))
-    return {schedstat.BEFORE: BEFORE, schedstat.AFTER: "\n".join(lines) + "\n", schedstat.SWITCH: "1\n"}
+    waits = "impossible io 5 9000000000" if levels["kernel"] == "installed-new" else "io 9 3000000"
+    return {
+        schedstat.BEFORE: BEFORE, schedstat.AFTER: "\n".join(lines) + "\n", schedstat.SWITCH: "1\n",
+        delays.KEPT: f"version 14\nswitch 1\ntasks 5\nlongest 7000000\ncpu 9 10000000\n{waits}\ncopy 0 0\n",
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +50,13 @@ def test_each_level_has_its_counters_and_what_changed(run: Path) -> None:
     (table,) = counter_tables(judge_run(run))
     assert (table.step, table.baseline, table.contender) == ("job", "installed-old", "installed-new")
     assert [heading for heading, _ in table.parts] == [
-        "wake-ups", "running and waiting", "domains of level 0, 2 CPUs", "domains of level 1, 4 CPUs"
+        "wake-ups", "running and waiting",
+        "delays of tasks; not counted by both: delay-io, delay-swap, delay-reclaim, delay-thrash, delay-compact, delay-irq",
+        "domains of level 0, 2 CPUs", "domains of level 1, 4 CPUs",
     ]  # fmt: skip
-    near, far = ({row.name: row for row in rows} for _, rows in table.parts[2:])
+    waits, near, far = ({row.name: row for row in rows} for _, rows in table.parts[2:])
+    assert waits.keys() == {"tasks", "task-wait, ms", "task-wait-longest, ms", "delay-copy, ms"}
+    assert waits["task-wait, ms"].cells[1:3] == ("2", "2") and waits["delay-copy, ms"].cells[1:3] == ("0", "0")
     assert far["wakeups-remote"].word == "higher" and 80 < float(far["wakeups-remote"].change[1:-2]) < 120
     assert near["wakeups-remote"].word != "higher"
     # What never happened in either kernel has no verdict.
@@ -71,6 +79,14 @@ def test_the_command_prints_it_without_a_boot_and_names_what_there_is(
     assert done.returncode == 2 and "--scheduler does not go with --cost" in done.stderr
     done = kduel("explain", "a", "b", "--scheduler")
     assert done.returncode == 2 and "Name a RUN" in done.stderr
+    old = {schedstat.BEFORE: BEFORE, schedstat.AFTER: AFTER, schedstat.SWITCH: "1\n", delays.KEPT: "absent none\n"}
+    without = make_factor_run(
+        tmp_path / "without", STUDY, lambda *_: 10.0, blocks=2, files=lambda *_: old, environment=TWO_LEVELS
+    )
+    done = kduel("explain", without, "--scheduler")
+    assert (
+        "\ndelays of tasks: not counted by both kernels (CONFIG_TASKSTATS, CONFIG_TASK_DELAY_ACCT)\n" in done.stdout
+    )
     bare = make_factor_run(tmp_path / "bare", HEAD + KERNELS + JOB + COMMAND, lambda *_: 10.0, blocks=1)
     done = kduel("explain", bare, "--scheduler")
     assert done.returncode == 2 and "schedstat = true" in done.stderr

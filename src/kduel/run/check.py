@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kduel import schedulers
-from kduel.benchmarks.support import load
+from kduel.benchmarks.support import delays, load
 from kduel.benchmarks.support.commands import commands_of
 from kduel.core.errors import InputError
 from kduel.core.text import plural
@@ -89,9 +89,9 @@ def needs_of(prepared: PreparedSteps) -> Needs:
         set[str](),
         set[str](),
     )
-    for _, chosen, given in prepared:
+    for step, chosen, given in prepared:
         packages.update(chosen.packages_for(given))
-        programs.update(chosen.programs)
+        programs.update(chosen.programs, (delays.PROGRAM,) if step.schedstat else ())
         files.update(chosen.files_for(given))
         trial_files.update(chosen.trial_files)
         modules.update(chosen.modules_for(given), chosen.loaded_modules(given))

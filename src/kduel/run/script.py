@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel import schedulers
-from kduel.benchmarks.support import schedstat
+from kduel.benchmarks.support import delays, schedstat
 from kduel.benchmarks.support.load import NEED_SCRATCH, of_step, wrap
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Void
@@ -101,6 +101,9 @@ class TrialSetup:
         if self.prepared.steps[index].schedstat:
             script = schedstat.wrap(script)
         service = chosen.service(parameters)
+        if service:
+            service = msgspec.structs.replace(service, start=setup.wrap(service.start))
+            service = delays.switch_on(service) if any(step.schedstat for step in self.prepared.steps) else service
         return ScriptStep(
             label=slice_label(self.prepared.steps[index].label, piece),
             script=wrap(own_load, f"(\n{script})\n") if own_load else script,
@@ -108,7 +111,7 @@ class TrialSetup:
             before=setup.before_each,
             after=setup.after_each,
             number=index + 1,
-            service=service and msgspec.structs.replace(service, start=setup.wrap(service.start)),
+            service=service,
             peer=chosen.needs_peer(parameters),
         )
 

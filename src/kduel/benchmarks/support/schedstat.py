@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kduel.benchmarks.support import delays
 from kduel.benchmarks.support.output import ParseError
 from kduel.core.experiment import Metric
 from kduel.core.untrusted import read
@@ -71,25 +72,26 @@ _OTHERS = {
 }
 _UNITS = {
     **dict.fromkeys(("pressure-cpu", "pressure-io", "pressure-memory"), "ms"),
-    "run-time": "ms", "run-delay": "ms", "local-share": "%", _SHARE: "%", "delay-per-slice": "us",
+    "run-time": "ms", "run-delay": "ms", "local-share": "%", _SHARE: "%", "delay-per-slice": "us", **delays.UNITS,
 }  # fmt: skip
 _DERIVED = {
     "local-share": "wakeups-local by wakeups, in per cent",
     _SHARE: "wakeups-remote by wakeups of all levels, in per cent",
     "delay-per-slice": "run-delay by time-slices",
+    **delays.DERIVED,
 }
 
 
-def wrap(lines: str, switch: str = SYSCTL) -> str:
-    """Shell lines that run `lines` between two copies of the counters, which count meanwhile; the `switch` is put back after."""
+def wrap(lines: str, switch: str = SYSCTL, delay_switch: str = delays.SWITCH) -> str:
+    """Shell lines that run `lines` between two copies of the counters, which count meanwhile, as tasks' delays do; the switches
+    are put back after."""
     where, copy = '"${KDUEL_STEP:-.}"/', "cat /proc/schedstat 2>/dev/null >"
     others = "grep -s -e total= -e ^ctxt /proc/pressure/cpu /proc/pressure/io /proc/pressure/memory /proc/stat >"
-    return f"""\
-kept=
-[ ! -r {switch} ] || kept=$(cat {switch})
-trap '[ -z "$kept" ] || echo "$kept" >{switch} || :' EXIT
-trap 'exit 143' TERM
-[ -z "$kept" ] || echo 1 >{switch} || :
+    switches = {"kept": switch, "delayed": delay_switch}
+    keep = "".join(f"{name}=\n[ ! -r {file} ] || {name}=$(cat {file})\n" for name, file in switches.items())
+    put_back = "; ".join(f'[ -z "${name}" ] || echo "${name}" >{file} || :' for name, file in switches.items())
+    put_on = "".join(f'[ -z "${name}" ] || echo 1 >{file} || :\n' for name, file in switches.items())
+    counted = f"""\
 cat {switch} 2>/dev/null >{where}{SWITCH} || :
 {others}{where}{OTHERS_BEFORE} || :
 {copy}{where}{BEFORE} || :
@@ -99,6 +101,7 @@ cat {switch} 2>/dev/null >{where}{SWITCH} || :
 {copy}{where}{AFTER} || :
 {others}{where}{OTHERS_AFTER} || :
 """
+    return f"{keep}trap '{put_back}' EXIT\ntrap 'exit 143' TERM\n{put_on}{delays.around(counted, where)}"
 
 
 def of_level(counter: str, level: int) -> str:
@@ -112,7 +115,7 @@ def is_of_level(group: str, metric: str) -> bool:
 @functools.cache
 def metrics() -> tuple[Metric, ...]:
     """The metrics of a step whose counters are kept, summed over all CPUs. They are exploratory: none of them is better or worse."""
-    about = {name: (name, text) for name, text in (_ABOUT | _OTHERS | _KEPT).items()}
+    about = {name: (name, text) for name, text in (_ABOUT | _OTHERS | delays.ABOUT | _KEPT).items()}
     for level in range(LEVELS):
         about |= {
             of_level(name, level): (name, f"{text}, domains of level {level}")
@@ -130,7 +133,7 @@ def metrics() -> tuple[Metric, ...]:
 
 def read_step(directory: Path) -> dict[str, float]:
     """Values of `metrics` from a step's copies, without the scheduler's where those are missing or stood still. Raises ParseError."""
-    found = read_others(directory)
+    found = read_others(directory) | delays.read_delays(directory)
     try:
         before, after, switch = (read(directory / name) for name in (BEFORE, AFTER, SWITCH))
     except FileNotFoundError:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from kduel.benchmarks.support import delays
 from kduel.benchmarks.support.schedstat import GROUP, LEVELS, of_level
 from kduel.core.format import MISSING, arms, effect, interval_text, shown_unit
 from kduel.core.metric_results import MetricResult
@@ -75,6 +76,13 @@ def _parts(counters: dict[str, MetricResult], levels: Sequence[str]) -> Iterator
     several = any(of_level(name, 1) in counters for name in OF_LEVEL)
     whole = () if several else OF_LEVEL
     chosen = [("wake-ups", {name: name for name in WAKEUPS}), ("running and waiting", {name: name for name in WAITS})]
+    # A kernel that does not count a kind of delay has no 0 of it.
+    counted = [name for name in delays.ABOUT if name in counters and counters[name].n]
+    missing = ", ".join(name for name in delays.ABOUT if name not in counted)
+    waits = "delays of tasks: not counted by both kernels (CONFIG_TASKSTATS, CONFIG_TASK_DELAY_ACCT)"
+    if counted:
+        waits = f"delays of tasks{missing and f'; not counted by both: {missing}'}"
+    chosen.append((waits, {name: name for name in counted}))
     chosen.append(("balancing", {name: name for name in whole if name not in WAKEUPS}))
     for level in range(LEVELS):
         size = levels[level] if level < len(levels) else ""
@@ -82,7 +90,7 @@ def _parts(counters: dict[str, MetricResult], levels: Sequence[str]) -> Iterator
         chosen.append((heading, {of_level(name, level): name for name in OF_LEVEL}))
     for heading, names in chosen:
         rows = [_row(counters[key], name) for key, name in names.items() if key in counters]
-        if rows:
+        if rows or heading is waits:
             yield heading, rows
 
 
