@@ -55,6 +55,8 @@ class Btf:
             )
             if magic != MAGIC:
                 raise BrokenBtfError(f"the magic number is {magic:#x}")
+            self.known: dict[int, list[tuple[int, int, Member]]] = {}
+            """By number of a structure: what `places` found, which is asked for at each byte."""
             self.strings = data[header + strings_at : header + strings_at + strings_size]
             self.types = self.read_types(data[header + types_at : header + types_at + types_size])
         except BrokenBtfError:
@@ -137,6 +139,18 @@ class Btf:
         number = self.structures.get(structure)
         return None if number is None else find(self.types[number])
 
+    def places(self, number: int) -> list[tuple[int, int, Member]]:
+        """The bytes of each member of a structure or union. What has no size is a flexible array, or marks where a group of
+        fields begins: any other field there comes first."""
+        if number not in self.known:
+            found = []
+            for member in self.members(self.resolve(number)):
+                size = (member.bits + 7) // 8 if member.bits else self.size(member.type)
+                found.append((member.at // 8, member.at // 8 + max(size, 1), size == 0, member))
+            found.sort(key=lambda place: place[2])
+            self.known[number] = [(first, end, member) for first, end, _, member in found]
+        return self.known[number]
+
     def field(self, number: int, at: int) -> str:
         """The innermost field at a byte of a type, such as `mmap_lock.count.counter`; empty for a simple type. Of a union, which
         field it is used as is not known: all of them, such as `i_pipe|i_cdev`."""
@@ -147,13 +161,11 @@ class Btf:
             return self.field(element, at % size) if size else ""
         if one.kind not in AGGREGATES:
             return ""
-        found: list[str] = []
-        # What has no size is a flexible array, or marks where a group of fields begins: any other field there comes first.
-        for member in sorted(self.members(one), key=lambda member: not (member.bits or self.size(member.type))):
-            size = (member.bits + 7) // 8 if member.bits else self.size(member.type)
-            first = member.at // 8
-            if first <= at < first + max(size, 1):
-                found.append(".".join(filter(None, (member.name, self.field(member.type, at - first)))))
+        found = [
+            ".".join(filter(None, (member.name, self.field(member.type, at - first))))
+            for first, end, member in self.places(number)
+            if first <= at < end
+        ]
         if one.kind == STRUCT:
             return found[0] if found else f"+{at}"
         alternatives = list(dict.fromkeys(path for path in found if path and not path.startswith("+")))
