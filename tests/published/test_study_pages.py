@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from study_tables import STUDIES, pair_rows, policies_rows
 
+from kduel.core.plugins import plugins
 from kduel.judge.imported import results
 from kduel.report.plots.figures import figure_specs
 from kduel.store.imported import Source, bring_in
@@ -43,3 +45,31 @@ def test_the_published_figures_have_the_names_of_the_index(tmp_path: Path) -> No
     drawn = {name for name, *_ in figure_specs(tmp_path / "run", results(tmp_path / "run"), 241)}
     assert len(named) == 7
     assert {re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in drawn} >= set(named)
+
+
+@pytest.mark.slow
+def test_the_charts_of_the_policies_have_the_names_of_the_index(tmp_path: Path) -> None:
+    named = re.findall(r"`((?:times|switches)-[a-z]+)`", (STUDIES / "README.md").read_text("utf-8"))
+    bring_in([Source(PUBLISHED / "policies.csv")], tmp_path / "run")
+    drawn = {name for name, *_ in figure_specs(tmp_path / "run", results(tmp_path / "run"), 241)}
+    assert len(named) == 6 and drawn >= set(named)
+
+
+def test_every_category_of_lmbench_in_the_index_is_in_the_suite() -> None:
+    named = set(
+        re.findall(
+            r"^\| lmbench: .*\| category `([a-z]+)` \|$", (STUDIES / "README.md").read_text("utf-8"), re.MULTILINE
+        )
+    )
+    suite = tomllib.loads((ROOT / "src" / "kduel" / "study" / "suites" / "lmbench.toml").read_text())
+    assert named == {one["category"] for one in suite["benchmark"]} - {"processes"}, (
+        "the study has no row of processes"
+    )
+
+
+def test_every_file_and_command_of_the_index_is_there() -> None:
+    index = (STUDIES / "README.md").read_text("utf-8")
+    files = set(re.findall(r"\bstudies/[a-z/-]+\.(?:toml|csv)\b", index))
+    assert len(files) >= 12 and not [file for file in files if not (ROOT / file).is_file()]
+    formats = set(re.findall(r"--format ([a-z]+)", index))
+    assert formats <= set(plugins("report")) and "wide" in formats

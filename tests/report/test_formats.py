@@ -35,7 +35,9 @@ ALLOWED_TEX = {
 
 
 def test_all_formats_are_found() -> None:
-    assert {"text", "json", "csv", "markdown", "html", "latex", "mail", "summary", "kcidb", "matrix"} <= set(FORMATS)
+    assert {"text", "json", "csv", "markdown", "html", "latex", "mail", "summary", "kcidb", "matrix", "wide"} <= set(
+        FORMATS
+    )
     with pytest.raises(InputError, match="no report format 'pdf'"):
         report_format("pdf")
 
