@@ -59,7 +59,7 @@ SHORT = {
         "epoll-10-processes-common", "fault-anonymous-against-mmap-threads",
     ),
     "exact-applications": tuple(APPLICATIONS),
-    "exact-scheduling": ("wakeup-4w-4c-1000hz-250r-work-200-4hogs", "kload-cpu-16-4c-30000i"),
+    "exact-scheduling": ("wakeup-4w-6c-1000hz-250r-work-200-4hogs", "kload-cpu-16-6c-30000i"),
 }  # fmt: skip
 ADDRESSES_NOT_RANDOM = 0x0040000
 """ADDR_NO_RANDOMIZE of personality(2)."""

@@ -126,9 +126,6 @@ def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() ->
     ], "with the number of the table"  # fmt: skip
     assert "1 more" in said
     assert said.endswith(". Exact, in virtual time: not the times of real hardware.")
-    results.metrics[0].warnings = [FindingResult(code="one-sign", message="three")]
-    assert ". Of so few conditions that some may be chance, in virtual time" in answer(results).text
-    results.metrics[0].warnings = []
     results.machine.facts.clear()
     assert answer(results).text.endswith(". Exact: a repetition gives the same numbers."), "how sure, for counts, too"
 

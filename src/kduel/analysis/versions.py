@@ -8,7 +8,7 @@ from msgspec import Struct
 from kduel.benchmarks.kbench import PLUGIN as KBENCH
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.core.experiment import Metric
-from kduel.core.metric_results import COUNTS, MetricResult
+from kduel.core.metric_results import COUNTS, MetricResult, conditions_of
 from kduel.core.results import Results
 from kduel.core.samples import Samples, StepResult
 from kduel.judge.verdict.judge import judge
@@ -44,7 +44,7 @@ def courses(results: Results) -> list[Course]:
         first = metrics[0]
         metric = Metric(first.metric, first.unit, first.better, first.about, first.statistic, aspect=first.aspect)
         values = {name: counts for one in metrics for name, counts in one.values.items()}
-        conditions = conditions_of(results, metrics)
+        conditions = conditions_of(metrics, results.blocks)
         pairs = list(pairwise(names))
         samples = [
             Samples(
@@ -76,17 +76,6 @@ def of_usual_call(results: Results) -> dict[tuple[str, str], list[MetricResult]]
     for metric in results.metrics:
         if metric.role == "primary" and metric.unit in COUNTS:
             found.setdefault((metric.benchmark, metric.metric), []).append(metric)
-    return found
-
-
-def conditions_of(results: Results, metrics: list[MetricResult]) -> dict[str, list[dict[str, float]]]:
-    """By contender, parallel to the blocks: its count under each condition."""
-    found: dict[str, list[dict[str, float]]] = {}
-    for metric in metrics:
-        for one in metric.conditions:
-            for name, value in ((metric.baseline, one.baseline), (metric.contender, one.contender)):
-                blocks = found.setdefault(name, [{} for _ in results.blocks])
-                blocks[results.blocks.index(one.block)][one.name] = value
     return found
 
 

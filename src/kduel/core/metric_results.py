@@ -1,5 +1,6 @@
 """Results of one metric: its verdict with the evidence, by condition and by machine, and its factors' effects."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -149,7 +150,7 @@ class MetricResult(Struct, kw_only=True):
     """For undecided: the last interval shows another verdict than that look, so that a new run must tell."""
     withheld: str = ""
     """For undecided: why a verdict that the interval shows is not given (values that are missing, as they depend on the contender, or as
-    they are large; the benchmark's own settings; machines that contradict each other)."""
+    they are large; so few conditions that they agree by chance; the benchmark's own settings; machines that contradict each other)."""
     confounded: bool = False
     """For undecided: in all complete pairs the contenders had one order, so that order and kernel cannot be distinguished."""
     blocks_more: int | None = None
@@ -216,12 +217,22 @@ class MetricResult(Struct, kw_only=True):
     @property
     def depends(self) -> bool:
         """True if conditions that must not matter decide which way an exact difference goes."""
-        return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
+        return (
+            self.scale == "exact"
+            and self.verdict == "undecided"
+            and self.ci_low != self.ci_high
+            and not self.withheld
+        )
+
+    @property
+    def few(self) -> bool:
+        """True if chance makes so few conditions of exact CPUs agree too often for a verdict."""
+        return self.scale == "exact" and bool(self.withheld) and not self.by_harness
 
     @property
     def open(self) -> bool:
         """True if more trials may decide it: neither the benchmark sets it, nor do conditions decide."""
-        return not (self.decided or self.by_harness or self.conditions)
+        return not (self.decided or self.by_harness or (self.conditions and not self.withheld))
 
     @property
     def within_resolution(self) -> bool:
@@ -328,3 +339,13 @@ class AspectRanking(Struct, kw_only=True):
     """All contenders with the baseline, the best first; last those without a rank."""
     results: list[MetricResult]
     """Each contender against the baseline, in the order of the contenders. Shown beside the primary metrics, never deciding."""
+
+
+def conditions_of(metrics: Sequence[MetricResult], blocks: Sequence[int]) -> dict[str, list[dict[str, float]]]:
+    """One metric's values under each condition, by contender, parallel to the blocks."""
+    found: dict[str, list[dict[str, float]]] = {}
+    for metric in metrics:
+        for one in metric.conditions:
+            for name, value in ((metric.baseline, one.baseline), (metric.contender, one.contender)):
+                found.setdefault(name, [{} for _ in blocks])[blocks.index(one.block)][one.name] = value
+    return found

@@ -120,6 +120,8 @@ class Samples(Struct, kw_only=True):
     """Whether the values of one block belong together; not so for an import, whose blocks only number trials."""
     counted: bool = False
     """Whether an exact machine counted the values: a repetition gives the same, and one pair is enough."""
+    scheduled: bool = False
+    """Whether a scheduler decided what exact CPUs do: the least cause then changes the values, and conditions may agree by chance."""
     blocks: list[int]
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""

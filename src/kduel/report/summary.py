@@ -16,7 +16,7 @@ from kduel.core.format import (
 )
 from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.judge.verdict.headline import (
     CONDITIONS,
     matters,
@@ -107,6 +107,8 @@ def worth(metric: MetricResult) -> str:
         ) + (f", {metric.size}" if metric.size else "")
     if metric.depends:
         return f"depends on {CONDITIONS}, {interval_text(metric)}"
+    if metric.few:
+        return f"{plural(max(1, len(metric.conditions)), 'condition')}: may be chance"
     if metric.n == 1:
         return "n = 1: may be chance"
     was = f", {metric.was}" if metric.was else ""

@@ -1,6 +1,7 @@
 """Campaigns side by side: first what else differs, then each metric by column, then the changes between columns."""
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -11,11 +12,11 @@ from kduel.analysis.campaigns.attribution import Attribution, attribute, differe
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.editions import EDITION
-from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.core.experiment import Better, Contender, MachineRecord, resolution_in
 from kduel.core.format import parameter_text, percent_size
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Difference, Results, StudyResult
-from kduel.core.samples import Samples
+from kduel.core.samples import SECONDS, Samples
 from kduel.core.text import list_few
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import DeclaredDifferences, differences
@@ -324,8 +325,10 @@ def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Sampl
     blocks = sorted(first.values.keys() | second.values.keys())
     pair = ((before.name, first), (after.name, second))
     conditions = {name: [series.conditions.get(block, {}) for block in blocks] for name, series in pair}
+    resolution = resolution_in(before.exact)
     return Samples(
         benchmark=key[0], metric=first.metric, primary=True, counted=True, blocks=blocks,
+        scheduled=bool(resolution), resolution=resolution / SECONDS.get(first.metric.unit, math.inf),
         values={name: [series.values.get(block) for block in blocks] for name, series in pair},
         conditions=conditions if first.conditions and second.conditions else {},
     )  # fmt: skip

@@ -10,7 +10,7 @@ from kduel.analysis.matrix.grid import GridPoint, Pair, pairs, places
 from kduel.analysis.matrix.growth import Growth, growth
 from kduel.core.experiment import Aspect, Metric
 from kduel.core.host import OTHER_WORK
-from kduel.core.metric_results import MetricResult
+from kduel.core.metric_results import MetricResult, conditions_of
 from kduel.core.results import Results
 from kduel.core.samples import Samples, StepResult
 from kduel.judge.verdict.rule import planned_rule
@@ -182,8 +182,11 @@ def judge_pairs(
     """Every metric of every place for every pair, judged together."""
     table_of = pair_table(results)
     absent = {} if results.paired else never_began(values)
+    scheduled = results.machine.resolution > 0
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
+    own: dict[tuple[str, str], list[MetricResult]] = {}
     for result in results.metrics:
+        own.setdefault((result.benchmark, result.metric), []).append(result)
         beyond.setdefault((result.benchmark, result.metric), {}).update(result.beyond)
     keys: list[tuple[Pair, GridPoint]] = []
     samples: list[Samples] = []
@@ -192,10 +195,12 @@ def judge_pairs(
         for place in found:
             for name in metrics[place.family]:
                 held = values[place.label, name]
+                conditions = conditions_of(own[place.label, name], results.blocks) if scheduled else {}
                 keys.append((pair, place))
                 table = table_of(
                     benchmark=place.label, metric=about[place.label][name], values={arm: held[arm] for arm in arms},
                     counted=results.paired and not results.machine.evidence.varies, beyond=beyond[place.label, name],
+                    scheduled=scheduled, conditions={arm: conditions[arm] for arm in arms} if conditions else {},
                     absent={arm: absent[arm] for arm in arms if arm in absent},
                 )  # fmt: skip
                 samples.append(table)

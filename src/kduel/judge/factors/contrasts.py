@@ -206,7 +206,7 @@ def effect_table(
         benchmark=family, metric=metric, primary=table.primary, counted=table.counted, blocks=table.blocks,
         values={name: as_list(arm) for name, arm in zip(names, found, strict=True)},
         conditions=arm_conditions(cells, dict(zip(names, shown, strict=True))) if table.counted else {},
-        resolution=table.resolution, machines=table.machines,
+        scheduled=table.scheduled, resolution=table.resolution, machines=table.machines,
         order={
             name: [None if one is None else round(one * PARTS) for one in as_list(weighted_sum(weights, positions))]
             for name, weights in weights_of.items()

@@ -154,6 +154,16 @@ class Comparison:
         return list(found.values())
 
     @property
+    def conditions_or_pairs(self) -> tuple[Floats, Floats]:
+        """The values of both under each condition; of blocks where there are none, a repetition once."""
+        if found := self.conditions:
+            return np.array([one.baseline for one in found]), np.array([one.contender for one in found])
+        if not self.table.scheduled:
+            return self.pairs
+        before, after = np.unique(self.pairs, axis=1)
+        return before, after
+
+    @property
     def n(self) -> int:
         return int(self.complete.sum())
 
@@ -297,7 +307,7 @@ def trials_after(table: Samples, name: str) -> dict[str, list[float | None]]:
 
 def family(samples: Sequence[Samples]) -> int:
     """Number of primary comparisons that chance has a part in: alpha is split over them."""
-    return sum(len(table.values) - 1 for table in samples if table.primary and table.evidence.varies)
+    return sum(len(t.values) - 1 for t in samples if t.primary and (t.evidence.varies or t.scheduled))
 
 
 def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:

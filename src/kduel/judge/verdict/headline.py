@@ -191,6 +191,8 @@ def undecided_text(
         about = f"a verdict on {contender} against {baseline}"
         if waits:
             return f"no {about[2:]} yet: {waits}"
+        if all(m.few for m in shown):
+            return f"under so few conditions chance may make the difference between {contender} and {baseline}"
         if all(m.withheld and not m.torn for m in shown):
             return f"missing values forbid {about}"
         if all(m.confounded for m in shown):

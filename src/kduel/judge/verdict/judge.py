@@ -8,12 +8,14 @@ from scipy.special import stdtr
 from kduel.benchmarks.support.schedstat import GROUP, is_of_level
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
-from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
+from kduel.judge.verdict.agreement import chance_of, too_few
+from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, differences, family, margin
 from kduel.judge.verdict.looks import NEVER, repeated_interval
 from kduel.judge.verdict.result import Assessment, write
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import blocks_more
+from kduel.judge.verdict.spending import Floats
 from kduel.judge.verdict.voids import forbidden_by_missing, forbidden_by_turns
 
 
@@ -22,7 +24,12 @@ def judge(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
     metric where a table is not usable: no finite number, a block twice, one arm only."""
     comparisons = compare(samples, rule)
     share = split(samples, rule)
-    found = [assess_certain(c) or (assess_primary(c, share) if c.table.primary else None) for c in comparisons]
+    hints = hinting(comparisons, rule.alpha)
+    found = [
+        assess_certain(c, share if c.table.primary else hints)
+        or (assess_primary(c, share) if c.table.primary else None)
+        for c in comparisons
+    ]
     explored = iter(explore([c for c, one in zip(comparisons, found, strict=True) if one is None], rule))
     findings = [one or next(explored) for one in found]
     return [write(c, finding) for c, finding in zip(comparisons, findings, strict=True)]
@@ -32,14 +39,14 @@ def judge_primary(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
     """The primary metrics only, without secondary statistics: a faster `judge` for a run in progress."""
     share = split(samples, rule)
     chosen = [c for c in compare(samples, rule) if c.table.primary]
-    return [write(c, assess_certain(c) or assess_primary(c, share), beside=False) for c in chosen]
+    return [write(c, assess_certain(c, share) or assess_primary(c, share), beside=False) for c in chosen]
 
 
-def assess_certain(c: Comparison) -> Assessment | None:
-    """Assessment of what chance has no part in: counts, and something built, by size. None for a sample."""
+def assess_certain(c: Comparison, alpha: float) -> Assessment | None:
+    """Assessment of what no repetition changes: counts, and something built, by size. None for a sample."""
     if c.table.evidence.varies:
         return None
-    finding = assess_exact(c)
+    finding = assess_exact(c, alpha)
     built = not c.table.counted and finding.verdict in ("faster", "slower")
     return finding._replace(verdict="different") if built else finding
 
@@ -156,23 +163,39 @@ def repeated_p(c: Comparison) -> float | None:
     return float(np.exp(np.interp(np.log(p), np.log(levels[::-1]), np.log(REPEATED[::-1]))))
 
 
-def assess_exact(c: Comparison) -> Assessment:
-    """A deterministic machine's values: nothing to estimate. Several pairs give a range in place of the interval."""
+def hinting(comparisons: Sequence[Comparison], alpha: float) -> float:
+    """How rare the agreement of conditions is to be for a hint of an exploratory metric (Benjamini and Hochberg)."""
+    chosen = [c for c in comparisons if c.table.scheduled and not c.table.primary and c.n]
+    signs = [(c, resolved_gaps(c)) for c in chosen]
+    return benjamini_hochberg(
+        [chance_of(*c.conditions_or_pairs) if gaps.min() > 0 or gaps.max() < 0 else 1.0 for c, gaps in signs], alpha
+    ).level
+
+
+def resolved_gaps(c: Comparison) -> Floats:
+    """The differences under each condition; 0 where the machine's clock does not resolve them."""
+    gaps = differences(*c.conditions_or_pairs)
+    gaps[np.abs(gaps) <= c.table.resolution] = 0.0
+    return gaps
+
+
+def assess_exact(c: Comparison, alpha: float) -> Assessment:
+    """A deterministic machine's values: nothing to estimate. Several pairs give a range in place of the interval. What a scheduler
+    decided is a difference only where chance makes so many conditions agree more rarely than `alpha`."""
     if not c.n:
         return Assessment(scale="exact", verdict="undecided")
-    conditions = c.conditions
-    before = np.array([one.baseline for one in conditions]) if conditions else c.pairs[0]
-    after = np.array([one.contender for one in conditions]) if conditions else c.pairs[1]
-    gaps = differences(before, after)
-    gaps[np.abs(gaps) <= c.table.resolution] = 0.0
+    before, after = c.conditions_or_pairs
+    gaps = resolved_gaps(c)
     low, high = float(gaps.min()), float(gaps.max())
     side = int(classify(low, high, margin("exact", c.rule), c.n, fewest=1, equivalent_from=1))
+    few = too_few(before, after, alpha) if c.table.scheduled and side in (ABOVE, BELOW) else ""
+    side = UNDECIDED if few else side
     called = verdict("exact", side, c.table.metric.better)
-    if side == UNDECIDED and conditions and before.all():
+    if side == UNDECIDED and c.conditions and before.all():
         shares = 100 * gaps / np.abs(before)
         side = int(classify(shares.min(), shares.max(), c.rule.delta_pct, c.n, fewest=1, equivalent_from=1))
         called = "equivalent" if side == WITHIN else called
     return Assessment(
-        scale="exact", verdict=called, mean=float(np.median(gaps) if conditions else gaps.mean()), low=low, high=high,
-        decided_at=None if side == UNDECIDED else int(c.complete.size),
+        scale="exact", verdict=called, mean=float(np.median(gaps) if c.conditions else gaps.mean()), low=low, high=high,
+        decided_at=None if called == "undecided" else int(c.complete.size), withheld=few if called == "undecided" else "",
     )  # fmt: skip

@@ -152,6 +152,8 @@ def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
     """Sentences on why there is no decision, what can be excluded, and what would help."""
     if result.depends and result.conditions:
         return dependence_sentences(result)
+    if result.few:
+        return [f"Undecided, {effect_in_words(result)}: {result.withheld}."]
     if result.scale == "exact" and result.ci_low != result.ci_high:
         return [f"Undecided: the difference has no constant sign, {effect_in_words(result)}."]
     if result.n == 1:

@@ -12,7 +12,7 @@ from kduel.core.format import effect, interval_text, percent, plain_number, rela
 from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.judge.lint.findings import maximum, one_sign
+from kduel.judge.lint.findings import maximum
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import (
     COUNTING,
@@ -51,7 +51,6 @@ HEAVY = 86
 RATE = re.compile(r"(?<![a-zA-Z/])[kMG]?ops$|(?<![bB])(?<!bit)(?<!bits)(?<!bytes)/s(ec)?$")
 """Of units that things are done in: not ns/switch, drops, MB/s."""
 COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
-ONE_SIGN = one_sign.PLUGIN.name
 REPEATS = "Exact: a repetition gives the same numbers"
 REAL = ": not the times of real hardware"
 MAXIMUM = maximum.PLUGIN.name
@@ -274,9 +273,7 @@ def certainty(results: Results) -> str:
     if all(m.scale == "exact" for m in metrics):
         if evidence(results).varies:
             return ""
-        few = any(one.code == ONE_SIGN for m in metrics for one in m.warnings)
-        exactly = "Of so few conditions that some may be chance" if few else "Exact"
-        return f"{exactly}, in virtual time{REAL}" if results.machine.resolution else REPEATS
+        return f"Exact, in virtual time{REAL}" if results.machine.resolution else REPEATS
     compared = sum(not m.by_harness for m in results.gating)
     together = f" for all {compared} comparisons together" if compared > 1 else ""
     sure = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"

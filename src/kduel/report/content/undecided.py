@@ -34,6 +34,8 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
     if metric.n == 0:
         go_on = "continue the run, or " if waits else ""
         return f"no block gave a value for both contenders: {go_on}read why trials are void or steps failed"
+    if metric.few:
+        return metric.withheld
     if metric.torn:
         return "the machines contradict each other, which more blocks cannot settle: judge each machine by itself"
     if waits and not metric.withheld:

@@ -1,0 +1,124 @@
+"""False differences on exact CPUs, simulated: the table of docs/evidence/exact-scheduling.md.
+
+    .venv/bin/python perf/agreement_calibration.py [--runs 2000] [--write]
+
+Two equal kernels are measured under some conditions, of which each draws what the scheduler decides. The code that judges runs judges
+them. Seeded; a minute of one processor.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+import numpy as np
+from verdict_calibration import main, pct, table
+
+from kduel.core.experiment import Metric
+from kduel.core.samples import Samples
+from kduel.judge.verdict.comparison import compare
+from kduel.judge.verdict.judge import assess_exact, split
+from kduel.judge.verdict.rule import Rule
+
+SPREAD = 0.7
+"""Of logarithms: a percentile of one kernel under another condition is up to seven times as large."""
+SHARED = {"each its own": 0.0, "mostly common": 0.9}
+"""The part of that variance which a condition has in common for both kernels."""
+BLOCKS = 3
+CASES = ((1, 3), (1, 4), (1, 6), (11, 4), (11, 6), (11, 9))
+"""Comparisons and conditions of a block."""
+
+
+def tables(
+    rng: np.random.Generator, comparisons: int, conditions: int, shared: float, factor: float
+) -> list[Samples]:
+    """As many metrics of one run; `factor` times as large with the contender."""
+    shape = comparisons, BLOCKS, conditions
+    common = rng.normal(0, SPREAD * shared**0.5, shape)
+    own = {name: common + rng.normal(0, SPREAD * (1 - shared) ** 0.5, shape) for name in ("old", "new")}
+    values = {"old": 50 * np.exp(own["old"]), "new": factor * 50 * np.exp(own["new"])}
+    return [
+        Samples(
+            benchmark=f"step-{at}", metric=Metric("latency-p99", "us", "lower", statistic="p99"), primary=True, counted=True,
+            scheduled=True, blocks=list(range(1, BLOCKS + 1)),
+            values={arm: [float(np.median(block)) for block in held[at]] for arm, held in values.items()},
+            conditions={
+                arm: [{f"{number}": float(one) for number, one in enumerate(block)} for block in held[at]]
+                for arm, held in values.items()
+            },
+        )
+        for at in range(comparisons)
+    ]  # fmt: skip
+
+
+def first_blocks(samples: list[Samples], blocks: int) -> list[Samples]:
+    """What was known after so many blocks."""
+    return [
+        Samples(
+            benchmark=one.benchmark, metric=one.metric, primary=True, counted=True, scheduled=True, blocks=one.blocks[:blocks],
+            values={arm: held[:blocks] for arm, held in one.values.items()},
+            conditions={arm: held[:blocks] for arm, held in one.conditions.items()},
+        )
+        for one in samples
+    ]  # fmt: skip
+
+
+def called(samples: list[Samples], blocks: int) -> np.ndarray:
+    """By comparison: whether a difference is called after any of so many blocks."""
+    rule = Rule(delta_pct=5.0)
+    found = np.zeros(len(samples), dtype=bool)
+    for number in range(1, blocks + 1):
+        known = first_blocks(samples, number)
+        share = split(known, rule)
+        found |= [assess_exact(c, share).verdict in ("faster", "slower") for c in compare(known, rule)]
+    return found
+
+
+def one_sign(samples: list[Samples]) -> bool:
+    """Whether any comparison has one sign in all conditions of the first block, which was a verdict before."""
+    gaps = [
+        np.array([after - before for before, after in zip(*(held[0].values() for held in arms), strict=True)])
+        for arms in (one.conditions.values() for one in samples)
+    ]
+    return any(bool((gap > 0).all() or (gap < 0).all()) for gap in gaps)
+
+
+def agreement(runs: int) -> list[str]:
+    """Runs of equal kernels in which any difference is called; and of comparisons that are five and twenty times as large."""
+    rows = []
+    for comparisons, conditions in CASES:
+        for words, shared in SHARED.items():
+            rng = np.random.default_rng([comparisons, conditions, int(10 * shared)])
+            null = [tables(rng, comparisons, conditions, shared, 1.0) for _ in range(runs)]
+            larger = [
+                np.mean(
+                    [called(tables(rng, comparisons, conditions, shared, by), 1).mean() for _ in range(runs // 5)]
+                )
+                for by in (5.0, 20.0)
+            ]
+            wrong = [np.mean([called(one, blocks).any() for one in null]) for blocks in (1, BLOCKS)]
+            figures = [np.mean([one_sign(one) for one in null]), *wrong, *larger]
+            rows.append([str(comparisons), str(conditions), words, *(pct(float(one)) for one in figures)])
+    heads = (
+        "comparisons",
+        "conditions",
+        "variance",
+        "one sign",
+        "called",
+        "called by three blocks",
+        "5 times",
+        "20 times",
+    )
+    return table(heads, rows)
+
+
+if __name__ == "__main__":
+    main(
+        {"agreement": agreement},
+        __doc__,
+        runs=2000,
+        document=Path(__file__).parents[1] / "docs/evidence/exact-scheduling.md",
+    )

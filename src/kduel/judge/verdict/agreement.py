@@ -1,0 +1,41 @@
+"""How likely conditions agree by chance: on exact CPUs a scheduler decides otherwise from the least cause, so conditions are a sample."""
+
+import math
+from itertools import count
+
+from kduel.core.text import plural
+from kduel.judge.verdict.spending import Floats
+
+
+def lie_apart(before: Floats, after: Floats) -> bool:
+    """True if all values of one contender lie above all of the other."""
+    return bool(before.max() < after.min() or after.max() < before.min())
+
+
+def chance_of_sign(conditions: int) -> float:
+    """The chance that so many differences without a cause have one sign (the sign test)."""
+    return 2.0 ** (1 - conditions)
+
+
+def chance_apart(conditions: int) -> float:
+    """The chance that so many values of each contender, without a cause, lie apart (Wilcoxon's rank sum)."""
+    return 2 / math.comb(2 * conditions, conditions)
+
+
+def chance_of(before: Floats, after: Floats) -> float:
+    """The chance that differences of one sign have no cause, by the values under each condition."""
+    several = len(before) > 1 and lie_apart(before, after)
+    return chance_apart(len(before)) if several else chance_of_sign(len(before))
+
+
+def too_few(before: Floats, after: Floats, alpha: float) -> str:
+    """Clause on what chance shows as often, and how many conditions decide; empty where it is rarer than `alpha`."""
+    if (chance := chance_of(before, after)) <= alpha:
+        return ""
+    one_sign, apart = (next(n for n in count(2) if of(n) <= alpha) for of in (chance_of_sign, chance_apart))
+    like = "their values lie apart" if len(before) > 1 and lie_apart(before, after) else "differences have one sign"
+    said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
+    return (
+        f"{said if len(before) > 1 else 'under one condition any difference may be chance'}, and a verdict takes one of {1 / alpha:.0f}: "
+        f"give {one_sign} conditions, or {apart} if the contenders' values lie apart"
+    )
