@@ -33,7 +33,7 @@ class SampledEvidence:
         """Sentence on the trust that values deserve which do not vary; empty where intervals say that."""
         return ""
 
-    def method(self) -> str:
+    def method(self, results: Results) -> str:
         """Description of how verdicts are reached without statistics; empty where they are not."""
         return ""
 
@@ -56,6 +56,12 @@ class SampledEvidence:
         )
 
 
+AGREEMENT = (
+    "What a scheduler decides changes with the least cause, so conditions that should not matter are a sample: a difference is called where "
+    "chance makes so many of them agree more rarely than the errors that the study allows, all primary comparisons together."
+)
+
+
 class CountedEvidence(SampledEvidence):
     """Values that an exact machine counted: a repetition gives the same."""
 
@@ -64,16 +70,19 @@ class CountedEvidence(SampledEvidence):
 
     def sureness(self, results: Results) -> str:
         """Sentence on why a repetition would give the same, and that there was but one condition."""
-        said = "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+        said = "Counted exactly on a deterministic machine: a repetition gives the same numbers"
+        if results.machine.resolution:
+            return f"{said}. {AGREEMENT}"
+        said += ", so no statistics are needed."
         counted = [m for m in results.metrics if m.metric == m.unit in COUNTS and m.n]
         return f"{said} {ONCE}" if counted and not ranged_over(counted) else said
 
-    def method(self) -> str:
+    def method(self, results: Results) -> str:
         """For a deterministic machine."""
         return (
             "The machine is deterministic: time in it advances with executed instructions, so one trial of each contender gives "
             "the number that every repetition would give. Values are compared as they are. They count work; they do not show how "
-            "long a real processor takes for it."
+            "long a real processor takes for it." + (f" {AGREEMENT}" if results.machine.resolution else "")
         )
 
     def silence(self, results: Results, metrics: Sequence[MetricResult]) -> list[str]:

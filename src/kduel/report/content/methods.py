@@ -16,7 +16,7 @@ REDUCED: dict[Reducer, str] = {"mean": "mean", "median": "median", "better-half"
 
 def methods(results: Results) -> list[str]:
     """Paragraphs, each a thought; only what is true of this run."""
-    if said := evidence(results).method():
+    if said := evidence(results).method(results):
         return [said]
     paragraphs = [
         design(results) if evidence(results).paired else import_sentence(results),
