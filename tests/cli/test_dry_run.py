@@ -83,6 +83,11 @@ def test_of_exact_cpus_it_says_what_their_seconds_take(monkeypatch: pytest.Monke
     assert "guests' clock" not in plan(monkeypatch, tmp_path, "--suite", "exact-quick")
 
 
+def test_contenders_of_one_kernel_are_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = plan(monkeypatch, tmp_path, "--sweep", "policy=other,rr:50", "-b", "kload", kernels="debian:6.12")
+    assert ": debian:6.12, rr:50\n" in said and ": debian:6.12, other\n" in said
+
+
 def test_a_place_where_no_run_can_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     place = tmp_path / "file"

@@ -15,6 +15,7 @@ from kduel.store.rundir import EXACT, has_report
 from kduel.study.first_part import first_part
 
 if TYPE_CHECKING:
+    from kduel.core.experiment import Contender
     from kduel.store.documents import Lock
     from kduel.study.load import Study
 
@@ -37,7 +38,7 @@ def describe(request: RunRequest) -> str:
         there = "is complete, so nothing is left to boot" if complete else f"has begun: {describe_progress(path)}"
         lines = [f"In {path}, where this run {there}."]
     lines += [f"{len(study.names)} contenders, the first one is the baseline:"]
-    lines += [f"  {contender.name}: {contender.kernel}" for contender in study.contenders]
+    lines += [f"  {contender.name}: {describe_contender(contender)}" for contender in study.contenders]
     lines += ["", f"{plural(len(study.steps), 'step')} of a trial on {machine}; what decides:"]
     lines += [
         f"  {step.label:{width}}  {duration(time):>7}  {', '.join(step.primary) or 'nothing: exploratory'}"
@@ -71,6 +72,14 @@ def describe(request: RunRequest) -> str:
         f"Nothing was fetched or booted: leave out --dry-run to {'write its report again' if complete else 'begin' if lock is None else 'go on'}.",
     ]
     return printable("\n".join(lines) + "\n")
+
+
+def describe_contender(contender: Contender) -> str:
+    """Its kernel, and what else it is."""
+    settings = [f"{name}={value}" for name, value in (contender.sysctl | contender.machine).items()]
+    return ", ".join(
+        filter(None, [contender.kernel, contender.cmdline, contender.scheduler, contender.policy, *settings])
+    )
 
 
 def describe_unseen(study: Study) -> str:
