@@ -23,7 +23,7 @@ from kduel.judge.lint.finding import catalogue
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
 from kduel.report.campaigns.page import CampaignPage, PageSection, text
-from kduel.report.content.answer import answer, change_words
+from kduel.report.content.answer import answer, blocks_wanted, change_words
 from kduel.report.content.closing import closing
 from kduel.report.page.matrix import matrix_part
 from kduel.report.text import show_closing
@@ -388,3 +388,18 @@ def test_a_command_in_mail_is_not_folded_and_in_plain_text_harmless() -> None:
     section = PageSection(heading="", step="The whole report:", command="kduel report 'a\nb\x1b[2J'")
     shown = text(CampaignPage(title="t", sections=[section]))
     assert "\x1b" not in shown and "a\nb" not in shown
+
+
+def test_of_exact_cpus_as_many_blocks_are_asked_for_as_have_conditions_enough() -> None:
+    results = simulated()
+    for metric in results.metrics:
+        metric.scale, metric.verdict, metric.withheld, metric.n = "exact", "undecided", "under 4 conditions", 1
+        metric.conditions = [
+            ConditionResult(name=f"c{at}", block=1, baseline=100.0, contender=200.0 + at) for at in range(4)
+        ]
+    assert blocks_wanted(results.gating, results) == 2, "four comparisons: eight conditions with one sign"
+    results.metrics[0].conditions = []
+    assert blocks_wanted(results.gating, results) == 0, "further blocks repeat what has no conditions"
+    for metric in results.metrics:
+        metric.scale, metric.withheld = "ratio", ""
+    assert blocks_wanted(results.gating, results) == 10

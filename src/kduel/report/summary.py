@@ -133,10 +133,11 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
         yield f"The sign depends on {CONDITIONS}: {list_metrics(depending)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends and not m.torn]
     if undecided:
-        single = all(m.n == 1 for m in undecided)
+        single = all(m.n == 1 and not m.few for m in undecided)
         why = (
             "measured once each, so that no difference can be distinguished from chance" if single else "not decided"
         )
+        why = undecided[0].withheld if len({m.withheld for m in undecided if m.few}) == 1 else why
         yield f"No verdict on {list_metrics(undecided)}: {why}. A delta in the table is not a result."
     missing = [m for m in judged if not m.n]
     if missing:

@@ -28,11 +28,17 @@ def chance_of(before: Floats, after: Floats) -> float:
     return chance_apart(len(before)) if several else chance_of_sign(len(before))
 
 
+def conditions_needed(alpha: float) -> tuple[int, int]:
+    """The fewest conditions that decide by one sign, and if values lie apart."""
+    one_sign, apart = (next(n for n in count(2) if of(n) <= alpha) for of in (chance_of_sign, chance_apart))
+    return one_sign, apart
+
+
 def too_few(before: Floats, after: Floats, alpha: float) -> str:
     """Clause on what chance shows as often, and how many conditions decide; empty where it is rarer than `alpha`."""
     if (chance := chance_of(before, after)) <= alpha:
         return ""
-    one_sign, apart = (next(n for n in count(2) if of(n) <= alpha) for of in (chance_of_sign, chance_apart))
+    one_sign, apart = conditions_needed(alpha)
     like = "their values lie apart" if len(before) > 1 and lie_apart(before, after) else "differences have one sign"
     said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
     return (

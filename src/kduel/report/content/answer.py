@@ -13,6 +13,7 @@ from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
+from kduel.judge.verdict.agreement import conditions_needed
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import (
     COUNTING,
@@ -304,13 +305,26 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     if all(m.torn or m.contradicted for m in undecided):
         return sentence, ""
     if (most := max(m.n for m in undecided)) < FEWEST_PLANNED:
-        if most and (command := command_of_blocks(results, run, TEN)):
-            return f"{sentence.partition(':')[0].rstrip('.')}. To measure {TEN} blocks:", command
+        wanted = blocks_wanted(undecided, results)
+        if most and wanted and (command := command_of_blocks(results, run, wanted)):
+            return f"{sentence.partition(':')[0].rstrip('.')}. To measure {wanted} blocks:", command
         return sentence, ""
     if not (more := [m for m in undecided if not (m.torn or m.contradicted or reason_of_findings(m))]):
         return sentence, ""
     short = f"{rest}{foremost_reason(more, results)}".partition(":")[0].rstrip(".")
     return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
+
+
+def blocks_wanted(undecided: Sequence[MetricResult], results: Results) -> int:
+    """Ten; of exact CPUs as many as have conditions enough, 0 where they have none."""
+    if not any(m.few for m in undecided):
+        return TEN
+    needed, _ = conditions_needed(results.study.alpha / len(results.gating))
+    return (
+        -(-needed // max(1, *(len(m.conditions) // m.n for m in undecided)))
+        if all(m.conditions for m in undecided)
+        else 0
+    )
 
 
 def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
