@@ -12,14 +12,14 @@ def lie_apart(before: Floats, after: Floats) -> bool:
     return bool(before.max() < after.min() or after.max() < before.min())
 
 
-def chance_of_sign(conditions: int) -> float:
+def chance_of_sign(number: int) -> float:
     """The chance that so many differences without a cause have one sign (the sign test)."""
-    return 2.0 ** (1 - conditions)
+    return 2.0 ** (1 - number)
 
 
-def chance_apart(conditions: int) -> float:
+def chance_apart(number: int) -> float:
     """The chance that so many values of each contender, without a cause, lie apart (Wilcoxon's rank sum)."""
-    return 2 / math.comb(2 * conditions, conditions)
+    return 2 / math.comb(2 * number, number)
 
 
 def chance_of(before: Floats, after: Floats) -> float:
@@ -28,7 +28,7 @@ def chance_of(before: Floats, after: Floats) -> float:
     return chance_apart(len(before)) if several else chance_of_sign(len(before))
 
 
-def conditions_needed(alpha: float) -> tuple[int, int]:
+def fewest_deciding(alpha: float) -> tuple[int, int]:
     """The fewest conditions that decide by one sign, and if values lie apart."""
     one_sign, apart = (next(n for n in count(2) if of(n) <= alpha) for of in (chance_of_sign, chance_apart))
     return one_sign, apart
@@ -38,7 +38,7 @@ def too_few(before: Floats, after: Floats, alpha: float) -> str:
     """Clause on what chance shows as often, and how many conditions decide; empty where it is rarer than `alpha`."""
     if (chance := chance_of(before, after)) <= alpha:
         return ""
-    one_sign, apart = conditions_needed(alpha)
+    one_sign, apart = fewest_deciding(alpha)
     like = "their values lie apart" if len(before) > 1 and lie_apart(before, after) else "differences have one sign"
     said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
     return (

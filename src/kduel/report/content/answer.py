@@ -13,7 +13,7 @@ from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
-from kduel.judge.verdict.agreement import conditions_needed
+from kduel.judge.verdict.agreement import fewest_deciding
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import (
     COUNTING,
@@ -319,12 +319,8 @@ def blocks_wanted(undecided: Sequence[MetricResult], results: Results) -> int:
     """Ten; of exact CPUs as many as have conditions enough, 0 where they have none."""
     if not any(m.few for m in undecided):
         return TEN
-    needed, _ = conditions_needed(results.study.alpha / len(results.gating))
-    return (
-        -(-needed // max(1, *(len(m.conditions) // m.n for m in undecided)))
-        if all(m.conditions for m in undecided)
-        else 0
-    )
+    needed, _ = fewest_deciding(results.study.alpha / len(results.gating))
+    return -(-needed // max(1, *(len(m.pairs) // m.n for m in undecided))) if all(m.pairs for m in undecided) else 0
 
 
 def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
