@@ -148,10 +148,12 @@ def test_columns_may_be_separated_by_semicolons_or_tabs(sign: str, tmp_path: Pat
     assert text_of(brought_in(f"\n{out.getvalue()}", tmp_path / "again")) == text_of(first)
 
 
-def test_a_comma_in_a_number_is_not_taken_for_anything(tmp_path: Path) -> None:
-    rows = f"{HEADER}a,1,b,m,s,lower,1.5,time,,\nb,1,b,m,s,lower,2.5,time,,\n".replace(",", ";").replace(".", ",")
+def test_a_comma_in_a_number_is_the_decimal_one_where_semicolons_separate(tmp_path: Path) -> None:
+    rows = f"{HEADER}a,1,b,m,s,lower,1.5,time,,\nb,1,b,m,s,lower,2.5,time,,\n"
+    again = brought_in(rows.replace(",", ";").replace(".", ","), tmp_path / "again")
+    assert text_of(again) == text_of(brought_in(rows, tmp_path / "plain"))
     with pytest.raises(InputError, match="line 2: the value is '1,5', not a number"):
-        brought_in(rows, tmp_path / "bad")
+        brought_in(rows.replace("1.5", '"1,5"'), tmp_path / "bad")
 
 
 def test_a_time_that_never_varied_is_not_exported_as_an_exact_count(tmp_path: Path) -> None:

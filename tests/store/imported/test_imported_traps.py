@@ -13,6 +13,7 @@ from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, read
 from kduel.store.imported.cyclictest import Cyclictest
 from kduel.store.imported.iperf3 import Iperf3
+from kduel.store.imported.support.gather import Gathering
 from kduel.store.imported.support.store import read_with_settings
 from kduel.store.imported.wide import Wide
 from kduel.store.imported.wrk import Wrk
@@ -159,6 +160,83 @@ def test_a_monitors_log_is_named(header: str, tmp_path: Path) -> None:
     assert "samples of one run" in refused(tmp_path, text, text)
 
 
+@pytest.mark.parametrize("column", ["qd", "offered_rate", "core", "step", "load"])
+def test_lines_of_several_parameters_are_no_repetitions(column: str, tmp_path: Path) -> None:
+    arms = {name: [f"{x},{10 * x + number}" for x in (1, 2, 4)] for number, name in enumerate(("6.1", "6.12"))}
+    alone = table(f"kernel,{column},ops", *(f"{name},{row}" for name, rows in arms.items() for row in rows))
+    each = [table(f"{column},ops", *rows) for rows in arms.values()]
+    for number, texts in enumerate(([alone], each)):
+        assert f"the column '{column}' has the same values" in refused(tmp_path / str(number), *texts)
+    assert imported(tmp_path / "stated", alone.replace(f",{column},", f",{column} [1: lower],"))
+    # The same file twice is an odd question, and no sweep.
+    assert imported(tmp_path / "same", each[0], each[0])
+
+
+SHEETS = {
+    "decimal commas": ("1;1,5;1,7", "2;1,25;1,8"),
+    "groups of digits": ("1;1 234,5;1.300,25", "2;1\u00a0234,5;1\u202f310"),
+    "groups and points": ("1;1,234.5;1,234,567", "2;12'345;1.234.567"),
+}
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+@pytest.mark.parametrize("what", SHEETS)
+def test_numbers_as_spreadsheets_write_them(what: str, separator: str, tmp_path: Path) -> None:
+    rows = [";".join(f'"{cell}"' for cell in row.split(";")) for row in SHEETS[what]]
+    text = table("trial;old;new", *rows).replace(";", separator)
+    if separator == "," and what == "decimal commas":
+        assert "'1,5', not a number" in refused(tmp_path, text)
+        return
+    (found,) = imported(tmp_path, text).values()
+    assert (
+        found.values
+        == {
+            "decimal commas": {"old": [1.5, 1.25], "new": [1.7, 1.8]},
+            "groups of digits": {"old": [1234.5, 1234.5], "new": [1300.25, 1310]},
+            "groups and points": {"old": [1234.5, 12345], "new": [1234567, 1234567]},
+        }[what]
+    )
+
+
+@pytest.mark.parametrize("cells", ["980;1.020", "980;1,020"])
+def test_thousands_are_not_taken_for_decimals(cells: str, tmp_path: Path) -> None:
+    text = table("trial;old;new", "1;980;991", f"2;{cells}", "3;990;985")
+    assert "may be 1020" in refused(tmp_path / "doubt", text)
+    # Other digits behind the point show what it is.
+    (found,) = imported(tmp_path / "clear", text.replace("985", "9.5")).values()
+    assert found.values["new"][1] == 1.02
+
+
+def test_sizes_of_blocks_are_no_numbers_of_trials(tmp_path: Path) -> None:
+    rows = "4,100", "8,180", "16,300"
+    assert "sizes of blocks" in refused(tmp_path / "one", *[table("block,ops", *rows)] * 2)
+    assert imported(tmp_path / "two", *[table("block,ops", "1,100", "2,180", "4,300")] * 2)
+    assert imported(tmp_path / "three", *[table("trial,ops", *rows)] * 2)
+
+
+def notes(tmp_path: Path, text: str) -> str:
+    place = tmp_path / "a.txt"
+    place.write_text(text)
+    return " ".join(bring_in([Source(place, "old"), Source(place, "new")], tmp_path / "run").skipped)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "120,,cycles,5,25.00,,\n",
+        '{"counter-value" : "120.0", "unit" : "", "event" : "cycles", "event-runtime" : 5, "pcnt-running" : 25.00}\n',
+    ],
+)
+def test_what_perf_extrapolates_is_said(line: str, tmp_path: Path) -> None:
+    assert "cycles was counted for a part of the time" in notes(tmp_path, line)
+
+
+def test_figures_of_a_stressor_that_are_not_read_are_named(tmp_path: Path) -> None:
+    assert notes(tmp_path, (FIXTURES / "stress-ng-0.22-b.txt").read_text()).startswith(
+        "a.txt, line 1: mb-per-sec-pipe-write-rate. "
+    )
+
+
 WRK = (FIXTURES / "wrk-4.1.0-a.txt").read_text()
 WRK = "Running " + WRK.split("Running ")[1]
 
@@ -241,6 +319,9 @@ SERVER = IPERF3.partition("\n}\n")[0] + "\n}\n"
         (FIXTURES / "cyclictest-2.4-quiet.txt").read_text() + "# Break thread: 1234\n# Break value: 501\n",
         table("contender,size,latency [ms: lower]", "old,4,1", "old,16,2", "new,4,3", "new,16,4"),
         table("contender,time,latency [ms: lower]", "old,1700000000,4", "new,1700000001,5"),
+        table("contender,qd,latency [ms: lower]", "old,1,4", "old,2,5", "new,1,5", "new,2,6"),
+        table("contender;latency", "old;980", "old;1.020", "new;990", "new;1.010"),
+        table("contender,block,latency [ms: lower]", "old,4,4", "old,8,5", "new,4,5", "new,8,6"),
         table(
             "contender,quantile,latency [ms: lower]", "old,0.5,4", "new,0.9,5", "old,0.99,6", "new,0.999,7", "old,1,8"
         ),
@@ -254,6 +335,7 @@ def test_what_is_refused_only_now_is_read_where_it_was_kept(
     refused(tmp_path / "new", *texts)
     for kind in (Wide, Wrk, Iperf3, Cyclictest):
         monkeypatch.setattr(kind, "check", lambda *_: None)
+    monkeypatch.setattr(Gathering, "check_swept", lambda _: None)
     assert imported(tmp_path / "kept", *texts)
 
 

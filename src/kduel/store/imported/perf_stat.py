@@ -14,7 +14,7 @@ from kduel.store.imported.values_csv import number
 VALUE = r"\d+(?:\.\d+)?|<not supported>|<not counted>"
 LINE = re.compile(
     rf"(?P<value>{VALUE})(?P<sep>[^\w\s.<>-]|\t)(?P<unit>[^\d<]*?)(?P=sep)(?P<event>\D.*?)"
-    r"(?:(?P=sep)(?P<spread>[\d.]+|nan)%)?(?P=sep)\d+(?P=sep)[\d.]+(?:(?P=sep)(?:nan|inf|-?[\d.]*)(?P=sep).*)?",
+    r"(?:(?P=sep)(?P<spread>[\d.]+|nan)%)?(?P=sep)\d+(?P=sep)(?P<share>[\d.]+)(?:(?P=sep)(?:nan|inf|-?[\d.]*)(?P=sep).*)?",
     re.ASCII,
 )
 """The fields of the manual's section "CSV format", without those that name an interval or a CPU."""
@@ -44,7 +44,7 @@ class PerfStat(ForeignFormat):
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         seen: dict[str, int] = {}
         uncounted: dict[str, str] = {}
-        means = False
+        means, parts = False, set[str]()
         lines = list(text_lines(path))
         # A prompt or a warning may come before the first line.
         first = next(
@@ -76,12 +76,18 @@ class PerfStat(ForeignFormat):
                 uncounted[event] = value.strip("<>")
                 continue
             means = means or spread is not None
+            if number(path, line, str(found["share"] or 100)) < 100:
+                parts.add(event)
             better: Better = "lower" if COSTS.fullmatch(event.partition(":")[0]) else "none"
             yield ForeignRow(
                 str(contender), seen[event], "perf-stat", event, str(found["unit"]), better,
                 number(path, line, value), line, "value" if spread is None else "mean", least=0.0,
             )  # fmt: skip
         skipped.extend(f"{path.name}: {event} was {why}." for event, why in uncounted.items())
+        skipped.extend(
+            f"{path.name}: {event} was counted for a part of the time, and perf extrapolates."
+            for event in sorted(parts)
+        )
         if means:
             skipped.append(
                 f"{path.name}: the spread within each call (-r); its mean is one value. "
@@ -116,7 +122,13 @@ def read_object(path: Path, line: int, text: str) -> dict[str, str | None] | Non
         return None
     if "counter-value" not in found:
         return {}
-    names = {"value": "counter-value", "unit": "unit", "event": "event", "spread": "variance"}
+    names = {
+        "value": "counter-value",
+        "unit": "unit",
+        "event": "event",
+        "spread": "variance",
+        "share": "pcnt-running",
+    }
     row = {name: str(found[key]) if key in found else None for name, key in names.items()}
     return None if None in (row["unit"], row["event"]) else row
 

@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, get_args
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Role
-from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, location_text
+from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, beginning, location_text
 from kduel.store.imported.support.names import Kind, kind_of, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
@@ -35,6 +35,11 @@ FORMULA = ("=", "+", "-", "@")
 ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 SIDES: dict[str, Better] = {side: side for side in get_args(Better)}
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+GROUPED = re.compile(
+    r"[-+]?\d{1,3}(?:([ \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:[.,]\d+)?|(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:([.,])\d{3})(?:\2\d{3})+)"
+)
+"""Digits in groups of three, where it is certain which mark is that of the groups."""
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?", re.ASCII)
 LARGEST_EXACT = 1 << 53
 """Up to this every whole number is a floating-point number of its own."""
 LONGEST_LINE = 16 << 10
@@ -54,6 +59,9 @@ class ValuesCsv(ForeignFormat):
         first = first_line(head)
         names = {name.strip().strip('"').casefold() for name in first.split(separator(first))}
         return len({*COLUMNS} & names) >= 2 and ("value" in names or {"contender", "metric"} <= names)
+
+    def check(self, path: Path, contender: str | None) -> None:
+        check_groups(path, beginning(path).decode(errors="replace"))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:
@@ -76,9 +84,9 @@ class ValuesCsv(ForeignFormat):
             yield last
 
 
-def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
-    """The header and every record below it, with as many fields, and the lines at which they end, without empty ones.
-    Raises InputError for what is not CSV; `remedy` is that of an empty file."""
+def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """The header and every record below it, with as many fields, and the lines at which they end, without empty ones; `plain`: with
+    numbers as this house writes them. Raises InputError for what is not CSV; `remedy` is that of an empty file."""
     try:
         with path.open("r", encoding="utf-8-sig", errors="strict", newline="") as stream:
             rest = lines(path, stream)
@@ -103,7 +111,10 @@ def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
                             f"{location_text(path, reader.line_num)} has {len(fields)} fields, not {len(header)}",
                             'Give every line the fields of the header; put a field that holds a comma in "quotes".',
                         )
-                    yield reader.line_num, fields
+                    yield (
+                        reader.line_num,
+                        [plain_number(field, reader.dialect.delimiter) for field in fields] if plain else fields,
+                    )
             except csv.Error as error:
                 raise InputError(
                     f"{location_text(path, reader.line_num)}: {error}",
@@ -111,6 +122,36 @@ def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
                 ) from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+
+
+def plain_number(field: str, delimiter: str) -> str:
+    """A number of a spreadsheet as this house writes it; any other field as it is."""
+    text = field.strip()
+    if GROUPED.fullmatch(text):
+        marks = re.findall(r"[.,]", text)
+        decimal = marks[-1] if marks and marks.count(marks[-1]) == 1 else ""
+        whole, _, fraction = text.rpartition(decimal) if decimal else (text, "", "")
+        return re.sub(r"[^\d+-]", "", whole) + (f".{fraction}" if fraction else "")
+    return text.replace(",", ".") if delimiter != "," and DECIMAL_COMMA.fullmatch(text) else field
+
+
+def check_groups(path: Path, head: str) -> None:
+    """Raises InputError for a column of which the numbers with a mark all have three digits behind it, beside ones below a thousand:
+    the mark may be that of thousands. Where commas separate columns a point is the decimal one."""
+    if separator(first_line(head)) == ",":
+        return
+    columns: dict[int, list[str]] = {}
+    for _, fields in islice(records(path, "", plain=False), 1, None):
+        for place, field in enumerate(fields):
+            columns.setdefault(place, []).append(field.strip())
+    for cells in columns.values():
+        marked = [cell for cell in cells if re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", cell)]
+        others = {cell for cell in cells if cell} - {*marked}
+        if marked and others and all(re.fullmatch(r"\d{1,3}", cell) for cell in others):
+            raise InputError(
+                f"{path.name}: {marked[0]} may be {re.sub('[.,]', '', marked[0])}, beside {min(others)}",
+                "Write numbers without a mark of thousands, and with as many decimals each: 1020, or 1.020 beside 980.000.",
+            )
 
 
 class Forms:

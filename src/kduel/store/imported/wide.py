@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.text import plural
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, beginning, location_text
 from kduel.store.imported.support.headings import (
     DATES,
     IDENTITY,
@@ -31,6 +31,7 @@ from kduel.store.imported.values_csv import (
     NUMBER,
     SIDES,
     check_end,
+    check_groups,
     first_line,
     number,
     records,
@@ -78,6 +79,7 @@ class Wide(ForeignFormat):
             check_trials(where, own, rf"{TRIAL}|[\d.]+")
         else:
             check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
+        check_groups(path, beginning(path).decode(errors="replace"))
         for _ in self._rows(path, contender, [], new=True):
             pass
 
@@ -110,6 +112,7 @@ class Wide(ForeignFormat):
         sizes = [name for name in own if new and by_metric and is_size(name)]
         counters: dict[tuple[str, ...], Iterator[int]] = {}
         stated: dict[tuple[str, ...], str] = {}
+        numbers = set[int]()
         line, without = 1, 0
         for line, fields in table:
             if any(map(str.strip, fields[len(names) :])):
@@ -119,6 +122,7 @@ class Wide(ForeignFormat):
             trial = (
                 trial_of(path, line, facts[numbering[0]]) if numbering else next(counters.setdefault(key, count(1)))
             )
+            numbers.add(trial)
             named += [(trial, facts["contender"])] if renamed else []
             for name in about:
                 # A contender has one kernel, and a benchmark one parameter for all of them.
@@ -165,6 +169,17 @@ class Wide(ForeignFormat):
                     settings=tuple((one, facts[one]) for one in about if one not in kernels),
                 )  # fmt: skip
         check_end(path, line)
+        if (
+            new
+            and numbering == ["block"]
+            and len(numbers) > 1
+            and all(2 * a == b for a, b in pairwise(sorted(numbers)))
+            and min(numbers) > 1
+        ):
+            raise InputError(
+                f"{where}: the column 'block' numbers no trials, and may have the sizes of blocks",
+                "Call it 'trial' if it numbers them; put a size into the names in the column 'benchmark', such as read-4k.",
+            )
         if numbering and len(named) > 1 and all(len({*column}) == len(named) for column in zip(*named, strict=True)):
             raise InputError(
                 f"{where}: the column of kernels has another value in each trial",

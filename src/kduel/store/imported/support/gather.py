@@ -240,6 +240,22 @@ class Gathering:
             for (benchmark, metric), found in compared.items()
         ]
 
+    def check_swept(self) -> None:
+        """Raises InputError for a column of which every contender has the same values, each another one, beside columns that
+        differ: a parameter, and its lines are no repetitions. One with a unit or a better side was measured."""
+        columns = {key: [[*values.values()] for values in found.values.values()] for key, found in self.found.items()}
+        alike = {key for key, arms in columns.items() if len(arms) > 1 and all(arm == arms[0] for arm in arms)}
+        for key in alike if any(len(arms) > 1 and key not in alike for key, arms in columns.items()) else ():
+            found, (values, *_) = self.found[key], columns[key]
+            stated = found.metric.unit or found.metric.better != "none" or found.kind != "measured"
+            if not stated and 1 < len(values) == len({*values}):
+                raise InputError(
+                    f"the column {key[1][:60]!r} has the same values for each contender ({', '.join(f'{v:g}' for v in values[:3])}): "
+                    "a parameter or a number, by which the lines differ, so that they are no repetitions",
+                    "Put it into the names in the column 'benchmark', such as fio-qd4. What was measured has its unit in the heading: "
+                    f"{key[1][:40]} [1: lower].",
+                )
+
     def left_out(self) -> list[str]:
         """Metrics that only one contender has, a sentence each: there is nothing to compare them with."""
         return [self.lacking_text(key, found) for key, found in self.found.items() if len(found.values) < 2]

@@ -133,6 +133,8 @@ def bring_in(
         gathering = gather(fresh, record.files, chosen, record.skipped)
         if gathering.mixed:
             raise gathering.mixed
+        if any(one.general for one in chosen):
+            gathering.check_swept()
         samples = gathering.samples(baseline, record.primary)
         record.skipped += gathering.left_out()
         if conditions is not None:
