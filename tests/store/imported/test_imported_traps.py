@@ -198,6 +198,14 @@ def test_numbers_as_spreadsheets_write_them(what: str, separator: str, tmp_path:
     )
 
 
+@pytest.mark.parametrize("heading", ["contender", "Kernel version"])
+@pytest.mark.parametrize("names", [["6,10", "6,1"], ["6 100", "6 200"]])
+def test_names_that_look_like_numbers_stay_names(heading: str, names: list[str], tmp_path: Path) -> None:
+    text = table(f"{heading};benchmark;ms", *(f"{name};1,5;10,5" for name in names))
+    found = imported(tmp_path, text)
+    assert found["1,5/ms"].values == {name: [10.5] for name in names}
+
+
 @pytest.mark.parametrize("cells", ["980;1.020", "980;1,020"])
 def test_thousands_are_not_taken_for_decimals(cells: str, tmp_path: Path) -> None:
     text = table("trial;old;new", "1;980;991", f"2;{cells}", "3;990;985")

@@ -13,6 +13,7 @@ from typing import IO, get_args
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Role
 from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, beginning, location_text
+from kduel.store.imported.support.headings import IDENTITY, is_kernel
 from kduel.store.imported.support.names import Kind, kind_of, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
@@ -102,6 +103,7 @@ def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[in
                 header = next((fields for fields in reader if "".join(fields).strip()), None)
                 if header is None:
                     raise InputError(f"{path.name} is empty", remedy)
+                numbers = [place for place, name in enumerate(header) if plain and not holds_names(name)]
                 yield reader.line_num, header
                 for fields in reader:
                     if not "".join(fields).strip():
@@ -111,10 +113,9 @@ def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[in
                             f"{location_text(path, reader.line_num)} has {len(fields)} fields, not {len(header)}",
                             'Give every line the fields of the header; put a field that holds a comma in "quotes".',
                         )
-                    yield (
-                        reader.line_num,
-                        [plain_number(field, reader.dialect.delimiter) for field in fields] if plain else fields,
-                    )
+                    for place in numbers:
+                        fields[place] = plain_number(fields[place], reader.dialect.delimiter)
+                    yield reader.line_num, fields
             except csv.Error as error:
                 raise InputError(
                     f"{location_text(path, reader.line_num)}: {error}",
@@ -122,6 +123,11 @@ def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[in
                 ) from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+
+
+def holds_names(heading: str) -> bool:
+    """True for a column of names, in which what looks like a number is none."""
+    return heading.strip().strip('"').casefold() in (*IDENTITY, CONDITION) or is_kernel(heading)
 
 
 def plain_number(field: str, delimiter: str) -> str:
