@@ -139,7 +139,7 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (
             ["run", "outside:a", "outside:b,cmdlin=quiet"],
             2,
-            "has no key `cmdlin`\nDid you mean cmdline? Give cmdline=",
+            "has no key `cmdlin`\nDid you mean cmdline? Give name=",
         ),
         (["run", "outside:a", "outside:b,cmdline=x,sysctls=a.b=1"], 2, "Did you mean sysctl?"),
     ],

@@ -320,13 +320,16 @@ def test_a_word_of_the_command_line_may_set_what_differs() -> None:
         "debian-source:6.12,arch=arm64,config=tinyconfig,sysctl=vm.swappiness=10,sysctl=kernel.x=a,b",
         'debian:6.12,scheduler=scx_lavd --autopower,policy=rr:50,cmdline=quiet "x"',
         "./bzImage,modules=/lib/modules/6,12",
+        "./a_6.12_amd64.deb,b_6.12_amd64.deb,name=mine",
     ]
     text = contender_tables(words, numbered=False)
-    plain, line, sysctls, all_others, image = read_contenders(tomllib.loads(text)["contender"], "words")
+    plain, line, sysctls, all_others, image, packages = read_contenders(tomllib.loads(text)["contender"], "words")
     assert plain.name == "debian-6.12" and not plain.cmdline
     assert (line.kernel, line.cmdline) == ("debian:6.12", "mitigations=off isolcpus=1,2")
     assert line.name == "debian-6.12 mitigations=off isolcpus=1,2"
     assert (image.kernel, image.modules) == ("./bzImage", "/lib/modules/6,12")
+    assert (packages.kernel, packages.name) == ("./a_6.12_amd64.deb,b_6.12_amd64.deb", "mine")
+    assert contender_tables([words[-1]] * 2, numbered=True).count('name = "mine #') == 2
     assert sysctls.kernel == "debian-source:6.12,arch=arm64,config=tinyconfig"
     assert sysctls.sysctl == {"vm.swappiness": "10", "kernel.x": "a,b"}
     assert (all_others.scheduler, all_others.policy, all_others.cmdline) == (

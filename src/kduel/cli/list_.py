@@ -194,7 +194,7 @@ def kernels(words: tuple[str, ...], offline: bool, form: str) -> None:
                           for arch= and config= see docs/embedded.md
 
     `kduel run` takes settings with a kernel: debian:6.12,cmdline=mitigations=off; also sysctl=KEY=VALUE, scheduler=,
-    policy= and, for a PATH or tree:DIR, modules=DIR.
+    policy=, name= and, for a PATH or tree:DIR, modules=DIR.
 
     debian:6.12-generic is debian:6.12 in full. -arm64, -riscv64 or -ppc64el at the end names another architecture.
     Compare one flavour with itself: generic and cloud differ in drivers and in defaults such as the I/O scheduler.

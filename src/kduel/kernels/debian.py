@@ -32,7 +32,7 @@ SPEC = re.compile(
 )
 VERSION = re.compile(r"\d+(\.\d+)*([~-]rc\d+)?")
 EXAMPLES = "Give debian:6.12, debian:6.12-rt, debian:7-cloud, debian:6.1.128-1, debian:trixie or debian:latest."
-SETTINGS = "What differs besides the kernel follows a comma: cmdline=WORDS, sysctl=KEY=VALUE, scheduler=NAME or policy=POLICY."
+SETTINGS = "What differs besides the kernel follows a comma: cmdline=WORDS, sysctl=KEY=VALUE, scheduler=NAME, policy=POLICY, name=NAME."
 
 
 class PackageRequest(Struct, frozen=True):

@@ -25,7 +25,7 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
     for number, spec in enumerate(kernels, 1):
         found = with_settings(spec)
         if numbered:
-            found["name"] = f"{short_name(Contender(**found))} #{number}"
+            found["name"] = f"{found.get('name') or short_name(Contender(**found))} #{number}"
         tables += ["[[contender]]\n", *(f"{key} = {as_toml(value)}\n" for key, value in found.items())]
     return "".join(tables)
 
@@ -33,7 +33,7 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
 def with_settings(spec: str) -> dict[str, Any]:
     """The keys of a contender that the command line gives in a word: `debian:6.12,cmdline=mitigations=off`, and any number of
     `,sysctl=KEY=VALUE`. A value reaches to the next of these keys: command lines have commas of their own."""
-    once = "Give cmdline=WORDS, scheduler=NAME, policy=POLICY or modules=DIR once each, and sysctl=KEY=VALUE once for each sysctl."
+    once = "Give name=NAME, cmdline=WORDS, scheduler=NAME, policy=POLICY or modules=DIR once each, and sysctl=KEY=VALUE once for each sysctl."
     for key in re.findall(r",([a-z_]{5,})=", spec):
         if key not in SETTINGS and (near := did_you_mean(key, SETTINGS)):
             raise InputError(f"{spec}: a contender has no key `{key}`", f"{near}{once}")
@@ -71,7 +71,7 @@ def tables_of(contenders: list[Contender]) -> str:
 
 LONGEST_NAME = 200
 """Characters of a contender's name."""
-SETTINGS = ("cmdline", "sysctl", "scheduler", "policy", "modules")
+SETTINGS = ("name", "cmdline", "sysctl", "scheduler", "policy", "modules")
 """The keys of a contender that a word of the command line may add to its kernel."""
 CROSSED = ("kernel", "scheduler", "policy", "cmdline")
 """The keys of a contender for which a list makes a contender of every combination."""
