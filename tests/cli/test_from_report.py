@@ -132,6 +132,8 @@ def test_a_report_without_a_direction_has_no_claim(tmp_path: Path) -> None:
     done = init(tmp_path, "cases/robot-job.yaml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["robot.toml"]
     assert "no claim" in done.output and "has no figures" in done.output
+    text = (tmp_path / "robot.toml").read_text()
+    assert "netperf-small-threads.yaml" not in text and "cpufreq_governor = performance" in text
 
 
 def test_a_machine_with_sockets_becomes_nodes_and_tasks_are_scaled(

@@ -31,6 +31,10 @@ RATE = (
 )
 WRITTEN_BESIDE = ("-claims.toml", "-exact.toml", "-exact-claims.toml", "-lines.toml", "-published")
 """Ends of the names of what is written beside the study."""
+OF_THE_QUEUE = frozenset(
+    ("suite", "category", "job_origin", "queue", "testbox", "branch", "commit", "job_file", "id", "queuer_version")
+)
+"""Keys of a job.yaml that say nothing of what was measured."""
 MOST_CPUS = 64
 MOST_TASKS = 1000
 MOST_STREAMS = 128
@@ -79,7 +83,7 @@ def write_from_report(mail: Path, file: Path, tree: str) -> None:
     for path, content in documents.items():
         write(path, content.encode())
     steps = [
-        f"Wrote {', '.join(map(str, documents))}. What differs from the robot's measurement is said in {file}.",
+        f"What differs from the robot's measurement is said in {file}.",
         f"The mail's figures: kduel report {shell_word(published)}" if report.table.figures else "The mail has no figures.",
         f"1. A kernel tree with both commits, as {tree}{f' ({report.tree})' if report.tree else ''}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
         "   Without one: two releases as the contenders' kernel and name; docs/robot-reports.md says what that shows",
@@ -169,7 +173,7 @@ def fio_asked(report: RobotReport, tasks: int) -> NearestTest:
 
 def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any], tree: str) -> str:
     """The study as TOML, headed by what is the same as in the robot's measurement and what is not."""
-    given = ", ".join(f"{key} = {value}" for key, value in report.parameters.items())
+    given = ", ".join(f"{key} = {value}" for key, value in report.parameters.items() if key not in OF_THE_QUEUE)
     title = f" ({report.title})" if report.title else ""
     half = round(abs(float(report.change or 2)) / 2, 1)
     lines = [
