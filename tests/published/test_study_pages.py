@@ -73,3 +73,11 @@ def test_every_file_and_command_of_the_index_is_there() -> None:
     assert len(files) >= 12 and not [file for file in files if not (ROOT / file).is_file()]
     formats = set(re.findall(r"--format ([a-z]+)", index))
     assert formats <= set(plugins("report")) and "wide" in formats
+
+
+@pytest.mark.parametrize("file", sorted(STUDIES.glob("*.csv")), ids=lambda file: file.stem)
+def test_what_was_measured_is_written_up_by_one_command(file: Path, tmp_path: Path) -> None:
+    bring_in([Source(file)], tmp_path / "run")
+    found = results(tmp_path / "run")
+    assert found.metrics and "undecided" not in {metric.verdict for metric in found.metrics}, "all of it was counted"
+    assert any(name.startswith("effects-") for name, *_ in figure_specs(tmp_path / "run", found, 241))

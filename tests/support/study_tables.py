@@ -38,14 +38,23 @@ RESOLUTION = 4 * 10_000 / 1e9
 """Seconds in which each of four exact CPUs has its turn of 10,000 instructions."""
 
 
+PUBLISHED_AS = {"rr:50": "SCHED_RR", "other": "SCHED_OTHER", "fifo:50": "SCHED_FIFO"}
+
+
+def published_cell(cell: str) -> str:
+    """`cpu-10` as the published study calls it."""
+    kind, _, count = cell.partition("-")
+    return "-".join((kind, {"10": "small", "100": "medium", "1000": "large"}[count]))
+
+
 def policies_rows() -> list[str]:
     """A row for each of the 27 cells' nine families: involuntary switches and the change of wall time, counted and published. Exact
     CPUs resolve RESOLUTION at best."""
-    with (STUDIES / "policies.csv").open(newline="") as stream:
-        found = {
-            (row["cell"], row["policy"], row["metric"]): (float(row["exact"]), float(row["published"]))
-            for row in csv.DictReader(stream)
-        }
+    counted, published = values("policies.csv"), values("../../studies/published/policies.csv")
+    found = {
+        (cell, policy, metric): (value, published[PUBLISHED_AS[policy], published_cell(cell), metric])
+        for (policy, cell, metric), value in counted.items()
+    }
     rows = []
     for kind, word in (("cpu", "CPU"), ("io", "I/O"), ("mixed", "mixed")):
         for count in (10, 100, 1000):
