@@ -1,12 +1,13 @@
 """Does each measure find what was planted in a kernel's source, name it, and stay silent about everything else?
 
-    python perf/planted_changes.py [--trees DIR] [--unnamed] [--write]
+    python perf/planted_changes.py [--trees DIR] [--unnamed] [--only PATCH]... [--write]
 
 Builds Debian's 6.12 as it is and with each patch of studies/planted, and counts dup in them by three measures: instructions (named by
 function), lines touched (as in the suite exact-lines; named by `explain --lines`), and lines that two threads share, with the accesses to
 them. PLANTS says beforehand what each must find. --write replaces the table in docs/evidence/known-changes.md. --trees takes kernels
 that are built already, in DIR/base and DIR/PATCH. Otherwise seven kernels are built, which takes half an hour the first time. With
---unnamed they have no type information, so that lines have no names: they are built, and counted, in half of the time.
+--unnamed they have no type information, so that lines have no names: they are built, and counted, in half of the time. --only
+takes the rows whose second kernel has that patch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -197,10 +199,10 @@ def cell(found: Found, expected: Found | None) -> str:
     return f"{spell(found.more)}{names}{wrong}"
 
 
-def rows(counter: Counter) -> list[list[str]]:
+def rows(counter: Counter, plants: Iterable[Plant]) -> list[list[str]]:
     """A row for each plant; at last how many of its figures are not as expected."""
     told = []
-    for plant in PLANTS:
+    for plant in plants:
         found = counter.found(plant.before, plant.after)
         wrong = sum(not is_right(*both) for both in zip(found, plant.expected, strict=True))
         patches = f"{plant.before} > {plant.after}"
@@ -215,15 +217,21 @@ def main() -> None:
     parser.add_argument("--trees", type=Path, metavar="DIR", help="with kernels that are built already")
     parser.add_argument("--unnamed", action="store_true", help="lines without names")
     parser.add_argument("--write", action="store_true", help=f"replace the table in docs/evidence/{DOCUMENT.name}")
+    parser.add_argument(
+        "--only", action="append", default=[], choices=[plant.after for plant in PLANTS], metavar="PATCH"
+    )
     given = parser.parse_args()
-    names = dict.fromkeys(name for plant in PLANTS for name in (plant.before, plant.after))
+    if given.only and given.write:
+        parser.error("--write is of all rows: leave --only out")
+    plants = [plant for plant in PLANTS if not given.only or plant.after in given.only]
+    names = dict.fromkeys(name for plant in plants for name in (plant.before, plant.after))
     kernels = {
         name: f"tree:{given.trees / name}"
         if given.trees
         else (BUILT if given.unnamed else SOURCE) + (f",patch={PATCHES / name}.patch" if name != BASE else "")
         for name in names
     }
-    lines = table(["planted", "between", *MEASURES, "not as expected"], rows(Counter(kernels, given.unnamed)))
+    lines = table(["planted", "between", *MEASURES, "not as expected"], rows(Counter(kernels, given.unnamed), plants))
     print("\n".join(lines))
     if given.write:
         write("planted-changes", lines, DOCUMENT)
