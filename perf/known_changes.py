@@ -10,7 +10,7 @@ contains TEXT. --write replaces the tables in docs/evidence/known-changes.md, wi
 takes seconds.
 
 --built counts the rows with patches instead: single commits, both sides built here from one source, each row in one boot
-of each side. --expected builds nothing, and has the rows as they are expected.
+of each side. --expected builds nothing, and has the rows as they are expected; with --write those that the document lacks.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ NOTABLE = 0.1
 FOUND, PLACE, DIRECTION, UNSEEN = "found and attributed", "attributed, sum differs", "direction only", "not visible"
 UNSAID = "attributed, no sign published"
 SILENT, LOUD = "control, silent", "control, not silent"
+UNBUILT = "not counted yet"
 UNCOUNTED = {"touched": "not counted", "time": "time only", "build": "needs a build", "operation": "no operation"}
 ORDER = (FOUND, UNSAID, PLACE, DIRECTION, UNSEEN, SILENT, LOUD, *UNCOUNTED.values())
 
@@ -103,6 +104,7 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     note: str = ""
     patches: tuple[str, str] | None = None
     config: str = ""
+    memory: str = ""
 
     @property
     def head(self) -> str:
@@ -336,7 +338,9 @@ def named_lines(change: Change, cache: Cache) -> SharingExplanation:
 
 def count_built(change: Change, cache: Cache) -> Counted:
     """A row of a single commit: a source without it and with it, both built here."""
-    ready = make_ready(operation_study(list(change.kernels), change.operation), cache=cache, progress=Progress())
+    machine = f"icount:memory={change.memory}" if change.memory else ""
+    study = operation_study(list(change.kernels), change.operation, machine)
+    ready = make_ready(study, cache=cache, progress=Progress())
     names = ready.study.names
     both = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress())
     before, after = (medians(arm, 0, change.operation) for arm in both)
@@ -495,6 +499,13 @@ def expected_table(changes: list[Change]) -> list[str]:
     )
 
 
+def expected_row(change: Change) -> tuple[str, ...]:
+    """The row of a single commit that nobody has counted."""
+    said = f"{change.sign}: {change.published} ({change.source})"
+    places = f"{', '.join(f'`{place}`' for place in change.place)} expected"
+    return change.head, change.release, said, change.operation, UNBUILT, places, "", UNBUILT
+
+
 def built_table(rows: list[tuple[str, ...]]) -> list[str]:
     """The table of single commits."""
     heads = ["change", "in", "published", "operation", "without > with it", "place", "others", "result"]
@@ -532,7 +543,10 @@ def main() -> None:
         parser.error("--expected is of single commits: add --built")
     wanted = [one for one in read_changes() if (one.patches is not None) == given.built]
     changes = [one for one in wanted if not given.only or any(text in one.title for text in given.only)]
-    if given.expected:
+    if given.expected and given.write:
+        kept = {change.head: expected_row(change) for change in wanted} | document_rows("known-changes-built")
+        found = tables(wanted, {}, kept)
+    elif given.expected:
         found = {"known-changes-built": expected_table(changes)}
     else:
         counted = count_all(changes, Cache(), given)

@@ -207,3 +207,12 @@ def test_rows_that_are_not_counted_anew_stay_in_the_document(built: bool, tmp_pa
     anew = known.tables(changes, {one.head: counted}, kept)["known-changes-built" if built else "known-changes"]
     assert [line for line in anew if "7 > 8, more" in line] == [f"| {' | '.join(known.row_of(one, counted))} |"]
     assert len(anew) == len(known.tables(changes, {}, kept)["known-changes-built" if built else "known-changes"])
+
+
+def test_a_row_that_nobody_counted_says_what_is_expected() -> None:
+    change = structs.replace(CHANGE, patches=("", "x.patch"), place=["-find_slowly", "+find"])
+    row = known.expected_row(change)
+    assert row[2:6] == ("fewer: -5 % (commit)", "dup", "not counted yet", "`-find_slowly`, `+find` expected")
+    table = known.built_table([row])
+    assert len(row) == len(known.row_of(change, known.Counted(figures="", word="", places={})))
+    assert table[-1] == "In all 1 rows of 1 changes."
