@@ -30,7 +30,7 @@ from kduel.report.plots.effects import (
 )
 from kduel.report.plots.engine import drawing
 from kduel.report.plots.matrix import switch_rows, switches_of, time_rows, times_of
-from kduel.report.plots.values import boxed, strip, value_rows
+from kduel.report.plots.values import has_boxes, strip, value_rows
 from kduel.store.collect import step_directory
 
 FORMATS = ("svg", "png", "pdf")
@@ -52,7 +52,7 @@ def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str,
     for name, metric in found.items():
         if rows := value_rows(results, metric):
             unit = visible(f"{name}, {metric.unit}" if metric.unit else name, 120)
-            caption = f"{unit}: every trial" + (", over the quartiles and the range." if boxed(rows) else ".")
+            caption = f"{unit}: every trial" + (", over the quartiles and the range." if has_boxes(rows) else ".")
             yield f"values-{name}", caption, strip(list(metric.values), PICTURE, rows, unit=unit, width=width)
     for contender in results.contenders[1:]:
         own = [metric for metric in results.metrics if metric.contender == contender.name]

@@ -47,12 +47,12 @@ def strip(names: list[str], theme: Theme, rows: list[Row], *, unit: str, width: 
             {"y": arm, "x": x, "yOffset": offset, "color": colour, "tooltip": tip},
         ),
     ]
-    if boxed(rows):
+    if has_boxes(rows):
         spec["layer"].insert(1, boxes)
     return spec
 
 
-def boxed(rows: list[Row]) -> bool:
+def has_boxes(rows: list[Row]) -> bool:
     """True if any contender has values enough for a box."""
     return max(Counter(row["c"] for row in rows).values(), default=0) >= BOX_FROM
 
