@@ -236,13 +236,21 @@ def notes(tmp_path: Path, text: str) -> str:
     ],
 )
 def test_what_perf_extrapolates_is_said(line: str, tmp_path: Path) -> None:
-    assert "cycles was counted for a part of the time" in notes(tmp_path, line)
+    assert "that cycles was counted for a part of the time" in notes(tmp_path, line)
 
 
 def test_figures_of_a_stressor_that_are_not_read_are_named(tmp_path: Path) -> None:
     assert notes(tmp_path, (FIXTURES / "stress-ng-0.22-b.txt").read_text()).startswith(
         "a.txt, line 1: mb-per-sec-pipe-write-rate. "
     )
+
+
+def test_parameters_of_hyperfine_that_its_command_does_not_show_are_settings(tmp_path: Path) -> None:
+    text = '{"results": [{"command": "make", "times": [1.0, 1.1], "parameters": {"tag": "%s"}}]}\n'
+    assert imported(tmp_path, text % "v1", text % "v2")
+    assert read_with_settings(tmp_path / "run")[1].differing_settings() == {
+        "old": {"make: tag": "v1"}, "new": {"make: tag": "v2"},
+    }  # fmt: skip
 
 
 WRK = (FIXTURES / "wrk-4.1.0-a.txt").read_text()

@@ -79,9 +79,12 @@ class Hyperfine(ForeignFormat):
                 # One command with several values of a parameter that a --setup uses.
                 values = ", ".join(f"{key}={value}" for key, value in result.parameters.items())
                 name = values if contender is None else f"{name} ({values})"
+            settings = tuple(result.parameters.items()) if contender is not None and name == result.command else ()
             arm, benchmark = (name, "hyperfine") if contender is None else (contender, name)
             for run, time in enumerate(result.times, 1):
-                yield ForeignRow(arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0)
+                yield ForeignRow(
+                    arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0, settings=settings
+                )
             for run, size in enumerate(result.memory_usage_byte or [], 1):
                 yield ForeignRow(
                     arm, run, benchmark, "peak_memory", "B", "lower", json_number(path, place, "memory", size), place,

@@ -85,7 +85,7 @@ class PerfStat(ForeignFormat):
             )  # fmt: skip
         skipped.extend(f"{path.name}: {event} was {why}." for event, why in uncounted.items())
         skipped.extend(
-            f"{path.name}: {event} was counted for a part of the time, and perf extrapolates."
+            f"{path.name}: that {event} was counted for a part of the time only, from which perf extrapolates."
             for event in sorted(parts)
         )
         if means:
