@@ -186,6 +186,7 @@ UNREAD = {
     "redis-benchmark's report": ("====== SET ======\n  100000 requests completed in 0.90 seconds\n", "--csv"),
     "perf bench": ("# Running 'sched/pipe' benchmark:\n# Executed 1000000 pipe operations\n\n     Total time: 4.498 [sec]\n", "a table"),
     "hackbench's times": ("Time: 0.123\nTime: 0.125\n", "all that hackbench prints"),
+    "lmbench's programs": ("Simple syscall: 0.0521 microseconds\nSimple syscall: 0.0522 microseconds\n", "before those of each trial"),
     "lmbench's summary": ("\n                 L M B E N C H  3 . 0   S U M M A R Y\n", "results files"),
     "will-it-scale": ("testcase:Context switch via pipes\nwarmup\nmin:1 max:1 total:1\n", "runtest.py"),
     "systemd-analyze blame": ("5.678s dev-sda1.device\n1.234s NetworkManager.service\n", "a table"),

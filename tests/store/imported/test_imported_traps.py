@@ -253,6 +253,20 @@ def test_parameters_of_hyperfine_that_its_command_does_not_show_are_settings(tmp
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("cell", ["-", "null", "None", "#N/A", "NA"])
+def test_a_cell_that_says_that_there_is_no_value_is_counted(cell: str, tmp_path: Path) -> None:
+    text = table("trial,old,new", "1,10,11", f"2,{cell},12", "3,12,13")
+    (tmp_path / "a.csv").write_text(text)
+    record = bring_in([Source(tmp_path / "a.csv")], tmp_path / "run")
+    assert any("1 cell that says that there is no value" in note for note in record.skipped)
+    assert read(tmp_path / "run")[0].values["old"] == [10, None, 12]
+
+
+def test_single_programs_of_lmbench_are_taken_with_a_line_before_each_trial(tmp_path: Path) -> None:
+    text = "[lmbench3.0 results for host]\nSimple syscall: 0.0521 microseconds\n" * 2
+    assert imported(tmp_path, text, text)["lmbench/Simple syscall"].values["old"] == [0.0521, 0.0521]
+
+
 WRK = (FIXTURES / "wrk-4.1.0-a.txt").read_text()
 WRK = "Running " + WRK.split("Running ")[1]
 

@@ -39,7 +39,7 @@ from kduel.store.imported.values_csv import (
     without_quote,
 )
 
-NO_VALUE = ("na", "nan", "n/a")
+NO_VALUE = ("na", "nan", "n/a", "#n/a", "null", "none", "-")
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
 
@@ -192,7 +192,7 @@ class Wide(ForeignFormat):
         skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in (*about, *dates)]
         if without:
             skipped.append(
-                f"{path.name}: {plural(without, 'cell')} that {'say' if without > 1 else 'says'} NA or NaN."
+                f"{path.name}: {plural(without, 'cell')} that {'say' if without > 1 else 'says'} that there is no value (NA, NaN, null, -)."
             )
 
 

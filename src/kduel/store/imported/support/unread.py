@@ -32,6 +32,8 @@ OUTPUTS = tuple(
         (r"^(PING_INLINE|PING_MBULK|SET|GET|INCR|[A-Z_ ]+): [\d.]+ requests per second|^====== \S.* ======$", "what redis-benchmark prints for people", "Measure with redis-benchmark --csv."),
         (r"^# Running '?\w+/\w+'? benchmark:", "perf bench's output", TABLE),
         (r"^Time: \d+\.\d{3}$", "hackbench's times without what was measured", "Give all that hackbench prints, or " + TABLE[:1].lower() + TABLE[1:]),
+        (r"^(Simple \S+|Select on \d+ .*|Signal handler .*|Protection fault|Process fork\+.*|Pipe latency|AF_UNIX sock .*): [\d.]+ microseconds$",
+         "what single programs of lmbench print", "Put a line '[lmbench3.0 results for HOST]' before those of each trial."),
         (r"^ *L M B E N C H ", "lmbench's summary", "Give lmbench's results files: results/ARCH/HOST.N."),
         (r"^testcase:.*\nwarmup$", "the output of one will-it-scale test", "Measure with will-it-scale's runtest.py, which writes a CSV."),
         (r"^\d+\.\d+s \S+\.(service|device|mount|target)$", "systemd-analyze's blame, which is no total", TABLE),
