@@ -168,6 +168,9 @@ def test_lines_of_several_parameters_are_no_repetitions(column: str, tmp_path: P
     for number, texts in enumerate(([alone], each)):
         assert f"the column '{column}' has the same values" in refused(tmp_path / str(number), *texts)
     assert imported(tmp_path / "stated", alone.replace(f",{column},", f",{column} [1: lower],"))
+    # A benchmark of which all values are the same is none, whatever others are.
+    alike = "pipe,1,10,10", "pipe,2,11,11", "fork,1,20,21", "fork,2,22,23"
+    assert imported(tmp_path / "alike", table("benchmark,trial,old,new", *alike))
     # The same file twice is an odd question, and no sweep.
     assert imported(tmp_path / "same", each[0], each[0])
 

@@ -241,11 +241,12 @@ class Gathering:
         ]
 
     def check_swept(self) -> None:
-        """Raises InputError for a column of which every contender has the same values, each another one, beside columns that
-        differ: a parameter, and its lines are no repetitions. One with a unit or a better side was measured."""
+        """Raises InputError for a column of which every contender has the same values, each another one, beside columns of
+        its lines that differ: a parameter, and its lines are no repetitions. One with a unit or a better side was measured."""
         columns = {key: [[*values.values()] for values in found.values.values()] for key, found in self.found.items()}
         alike = {key for key, arms in columns.items() if len(arms) > 1 and all(arm == arms[0] for arm in arms)}
-        for key in alike if any(len(arms) > 1 and key not in alike for key, arms in columns.items()) else ():
+        measured = {key[0] for key, arms in columns.items() if len(arms) > 1 and key not in alike}
+        for key in (key for key in self.found if key in alike and key[0] in measured):
             found, (values, *_) = self.found[key], columns[key]
             stated = found.metric.unit or found.metric.better != "none" or found.kind != "measured"
             if not stated and 1 < len(values) == len({*values}):
