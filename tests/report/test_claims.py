@@ -51,7 +51,7 @@ OTHERS = r"(?:primary |more |further |other |undecided )*"
 
 SMALL = re.compile(r"too (?:small|little) to matter")
 
-DATA = ("json", "csv")
+DATA = ("json", "csv", "wide")
 """What programs read: a verdict there has its role and its status beside it."""
 
 
