@@ -62,6 +62,7 @@ class ValuesCsv(ForeignFormat):
         return len({*COLUMNS} & names) >= 2 and ("value" in names or {"contender", "metric"} <= names)
 
     def check(self, path: Path, contender: str | None) -> None:
+        columns(path, next(records(path, f"Its first line must be {','.join(COLUMNS)}."))[1])
         check_groups(path, beginning(path).decode(errors="replace"))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
