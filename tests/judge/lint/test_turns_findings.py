@@ -127,7 +127,7 @@ class TestPausedClock:
         samples = clean()
         change_turns(samples, "old", 3, 1, guest_seconds=1.28)
         message = said(samples)["paused-clock"]
-        assert message.startswith("In 1 of 48 slices of old") and "block 4, slice 2, by 1.28 s in 1 s" in message
+        assert message.startswith("In 1 of 48 slices of old") and "block 4, slice 2, it went 1.28 s in 1 s" in message
 
     def test_a_guest_that_runs_on_while_its_clock_stands_is_noticed(self) -> None:
         samples = clean()

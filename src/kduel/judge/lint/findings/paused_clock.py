@@ -30,7 +30,8 @@ def paused_clock(case: Case) -> Iterator[str]:
             ratio, worst, running = max(off, key=lambda one: abs(one[0] - 1))
             yield (
                 f"In {len(off)} of {plural(len(known), 'slice')} of {values.name} its clock did not go by its running time: in "
-                f"block {worst.block}, slice {worst.number}, by {ratio * running:.3g} s in {running:.3g} s. Rates by that clock are wrong."
+                f"block {worst.block}, slice {worst.number}, it went {ratio * running:.3g} s in {running:.3g} s. Rates by that clock are "
+                "wrong."
             )
         late = [
             (turns.longest_stop_seconds, one, turns.running_seconds)
