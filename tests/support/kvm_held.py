@@ -16,20 +16,24 @@ from kduel.guest.cpio import Cpio
 from kduel.guest.launch import Launch, Run, run
 from kduel.guest.turns import BlockTurns, Seat, run_in_turns
 from kduel.guest.vm import VirtualMachine
+from kduel.kernels.files.image import kernel_contents
 
 CLOCKS = ("tsc", "kvm-clock")
+DEADLINE = 1800
+"""Seconds: a guest of KVM in an emulator that has a seventh of a CPU was in its boot after ten minutes."""
 
 
-def boot(place: Path, kernel: Path, clock: str, seat: Seat) -> Run:
+def boot(place: Path, clock: str, seat: Seat) -> Run:
     machine = VirtualMachine(
         accelerator="kvm",
         cpus=1,
         memory_mib=256,
-        kernel=kernel,
+        kernel=place / "vmlinux",
         initrd=place / "initrd",
-        cmdline=f"console=ttyS0 quiet panic=-1 clocksource={clock}" + " tsc=reliable" * (clock == "tsc"),
+        cmdline=f"console=ttyS0 quiet panic=-1 no_timer_check clocksource={clock}"
+        + " tsc=reliable" * (clock == "tsc"),
     )
-    return run(machine, place / clock / "console.log", Launch(boot_deadline=600, deadline=600, seat=seat))
+    return run(machine, place / clock / "console.log", Launch(boot_deadline=DEADLINE, deadline=DEADLINE, seat=seat))
 
 
 def tell(place: Path, kernel: Path, program: Path) -> dict[str, object]:
@@ -38,10 +42,12 @@ def tell(place: Path, kernel: Path, program: Path) -> dict[str, object]:
     made.character_device("dev/console", 5, 1)
     made.file("init", program.read_bytes(), 0o755)
     (place / "initrd").write_bytes(made.finish())
+    # As a trial boots it: the kernel's own decompression takes minutes there.
+    (place / "vmlinux").write_bytes(kernel_contents(kernel))
     for clock in CLOCKS:
         (place / clock).mkdir()
     turns = BlockTurns(len(CLOCKS), {"01-a": 2.0}, "1")
-    done = run_in_turns([partial(boot, place, kernel, clock) for clock in CLOCKS], turns)
+    done = run_in_turns([partial(boot, place, clock) for clock in CLOCKS], turns)
     found = {}
     for clock, one, seat in zip(CLOCKS, done, turns.seats, strict=True):
         lines = read_console(place / clock / "console.log")
