@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,8 +57,13 @@ def test_each_trial_has_the_record_of_its_turns(run_in_turns, kduel):
 
 
 @pytest.mark.slow
-def test_a_block_is_made_again_as_a_whole(run_in_turns):
-    run = run_in_turns("faults = {new = 1}")
+def test_a_block_is_made_again_as_a_whole(kduel, write_study, tmp_path):
+    """The trial that is named is the one that it is for: the first of the block was, whose guest was well."""
+    run = tmp_path / "run"
+    done = kduel("run", write_study(machine="turns = true\nfaults = {new = 1}", blocks=IN_TURNS), "--out", run)
+    assert done.returncode == 0, done.stderr
+    told = re.findall(r"made again with its partners: \S+-(outside-\w+): emulator-fault", done.stdout + done.stderr)
+    assert told == ["outside-new"] * 2, done.stderr
     again = records(run, "repeated")
     assert sorted((one["contender"], one["block"]) for one in again) == [
         (name, block) for name in ("outside-new", "outside-old") for block in (1, 2)

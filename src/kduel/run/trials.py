@@ -135,8 +135,12 @@ class Trials:
             self.quiet.note_trial(trial.record)
         if code:
             self.repeats.put_aside(boot, trials, code, waiting)
-            why = trials[0].record.void.brief if trials[0].record.void else code
-            self.progress.info(f"made again at the end of its block: {trials[0].record.id}: {why}")
+            voids = [(one.record.id, one.record.void) for one in trials if one.record.void]
+            name, void = next(
+                (one for one in voids if one[1].code == code), (voids or [(trials[0].record.id, None)])[0]
+            )
+            when = "with its partners" if len(trials) > 1 else "at the end of its block"
+            self.progress.info(f"made again {when}: {name}: {void.brief if void else code}")
             return
         for trial in trials:
             self.run.keep(trial.staged, trial.record)
