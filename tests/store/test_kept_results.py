@@ -253,6 +253,15 @@ def test_trials_that_were_removed_are_named_and_the_last_trace_of_them_is_kept(k
     assert "kduel report" not in done.stdout
 
 
+def test_a_page_of_an_interrupted_run_is_no_change(kduel, run: Path):
+    """Ctrl-C, then `kduel report RUN -f html`: results.json was missed, though there had never been one."""
+    (run / RESULTS).unlink()
+    shutil.rmtree(sorted((run / "trials").iterdir())[-1])
+    assert kduel("report", run, "-f", "html").returncode == 0
+    changes, (note,) = compare_kept(run)
+    assert not changes and note.startswith("results.json is missing: the run has") and "was interrupted" in note
+
+
 @pytest.mark.parametrize("lost", ["lock.json", "plan.jsonl", "study.toml"])
 def test_a_document_that_was_removed_is_missing_and_its_directory_still_a_run(kduel, run: Path, lost: str):
     """Without lock.json the status was 2, as for a wrong command line, and the advice to give another directory."""

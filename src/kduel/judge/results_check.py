@@ -63,9 +63,10 @@ def compare_kept(run: Path) -> tuple[list[str], list[str]]:
         if not kept_run.single:
             return [], []
         planned, there = len(derived_plan(kept_run.lock())), len(kept_run.names())
-        if there >= planned or (kept_run.path / PAGE).is_file():
+        ended = there >= planned or (there > 0 and find_unfinished(judge_run(kept_run.path)) is None)
+        if there >= planned or (ended and (kept_run.path / PAGE).is_file()):
             return [f"{RESULTS} is missing; {remedy}"], []
-        if there and find_unfinished(judge_run(kept_run.path)) is None:
+        if ended:
             return [], [f"{RESULTS} is missing: the run has ended and was never written up; {remedy}"]
         return [], [f"{RESULTS} is missing: the run has {there} of {planned} trials, and was interrupted"]
     if path.is_dir():

@@ -135,12 +135,10 @@ class Trials:
             self.quiet.note_trial(trial.record)
         if code:
             self.repeats.put_aside(boot, trials, code, waiting)
-            voids = [(one.record.id, one.record.void) for one in trials if one.record.void]
-            name, void = next(
-                (one for one in voids if one[1].code == code), (voids or [(trials[0].record.id, None)])[0]
-            )
+            void = [one.record for one in trials if one.record.void]
+            named = next((one for one in void if one.void and one.void.code == code), (void or [trials[0].record])[0])
             when = "with its partners" if len(trials) > 1 else "at the end of its block"
-            self.progress.info(f"made again {when}: {name}: {void.brief if void else code}")
+            self.progress.info(f"made again {when}: {named.id}: {named.void.brief if named.void else code}")
             return
         for trial in trials:
             self.run.keep(trial.staged, trial.record)
