@@ -36,7 +36,8 @@ from kduel.machines.host.processors import host_cpu, host_cpus, is_virtual
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG): a difference in time between kernels need not exist on hardware. Every "
     "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
-    "clock read costs far more than on a real CPU). Counts, sizes and behaviour are valid."
+    "clock read costs far more than on a real CPU). Sizes, and counts that do not depend on when "
+    "tasks run, are valid; wake-ups, switches and migrations also follow the speed that the host gives to each CPU."
 )
 
 NESTED_WARNING = (
@@ -46,7 +47,7 @@ NESTED_WARNING = (
 )
 CROWDED_WARNING = (
     "The guest has {guest} CPUs, and KDuel may use {host} of this host's: they are not pinned, wait for each other and move. "
-    "Whatever more than {host} of them do at once is slower, by how much is chance. "
+    "Whatever more than {host} of them do at once is slower, by how much is chance, and what the scheduler then decides follows the host's load. "
     "Several CPUs of one speed, in virtual time, on any host: docs/exact-scheduling.md."
 )
 HALT_POLL = Path("/sys/module/kvm/parameters/halt_poll_ns")
