@@ -79,7 +79,7 @@ def test_a_line_of_large_counts_fits_80_characters() -> None:
     found = results()
     found.metrics = [metric("fault-anonymous", "memory", "more", [(335_844, 351_984), (335_844, 355_021)])]
     rendered = render_text(found, width=80, colour=False).splitlines()
-    [line] = [line for line in rendered if "fault-anonymous" in line and "→" in line]
+    [line] = [line for line in rendered if "fault-anonymous" in line and " → " in line]
     assert line.endswith("335,844 → 351,984") and len(line) == 80
 
 
@@ -166,7 +166,11 @@ def test_what_is_the_same_is_listed_and_another_situation_shown_where_it_differs
 
 def test_the_next_command_opens_the_largest_difference_that_holds() -> None:
     assert is_counted(results())
-    assert next_command(results(), "RUN") == (LARGEST, "kduel explain RUN -b pipe")
+    loss = next(m for m in results().metrics if m.benchmark == "fork-exit")
+    assert next_command(results(), "RUN") == (LARGEST["worse"].format("fork-exit"), "kduel explain RUN -b fork-exit")
+    gains = results()
+    gains.metrics = [m for m in gains.metrics if m.benchmark != loss.benchmark]
+    assert next_command(gains, "RUN") == (LARGEST["better"].format("pipe"), "kduel explain RUN -b pipe")
     open_only = results()
     open_only.metrics = open_only.metrics[1:2]
     assert next_command(open_only, "RUN") == ("", "")
@@ -178,7 +182,7 @@ def test_the_next_command_explains_the_boot_only_where_nothing_else_differs() ->
     boot = metric("boot", "", "more", [(100_000, 900_000)])
     boot.metric = BOOT
     found.metrics.insert(0, boot)
-    assert next_command(found, "RUN") == (LARGEST, "kduel explain RUN -b pipe")
+    assert next_command(found, "RUN") == (LARGEST["worse"].format("fork-exit"), "kduel explain RUN -b fork-exit")
     found.metrics = [boot]
     assert next_command(found, "RUN") == (OF_BOOT, "kduel explain RUN -b boot") and "2 GB" in OF_BOOT
 
@@ -187,10 +191,7 @@ def test_the_page_of_a_known_run_begins_with_that_command() -> None:
     ended = results()
     ended.study.fixed = 1
     rendered = render_text(ended, width=80, colour=False, run="'my runs/one'")
-    assert (
-        "→ Where the largest difference of an operation comes from:\n  kduel explain 'my runs/one' -b pipe\n"
-        in rendered
-    )
+    assert "→ Where the loss in fork-exit comes from:\n  kduel explain 'my runs/one' -b fork-exit\n" in rendered
     assert "kduel explain RUN -b pipe" in render_text(ended, width=80, colour=False)
 
 
@@ -411,7 +412,7 @@ def test_a_command_is_never_folded_for_it_is_to_be_pasted() -> None:
         render_text(ended, width=80, colour=False, run=run).splitlines(),
         ["".join(text for text, _ in line) for line in closing(ended, run, 80, 24)],
     ):
-        assert any(line.strip() == f"kduel explain {run} -b pipe" for line in lines_)
+        assert any(line.strip() == f"kduel explain {run} -b fork-exit" for line in lines_)
     assert any(line.endswith(f"kduel report {run}") for line in lines_)
     assert not any("exploratory" in line for line in lines_), "the report lists those that add something"
 
@@ -423,7 +424,7 @@ def test_a_command_has_names_as_a_shell_takes_them() -> None:
         metric.contender = "debian-6.12-cloud mitigations=off"
     found.metrics.append(structs.replace(found.metrics[0], contender="another", below_delta=True))
     _, command = next_command(found, "'my run'")
-    named = ["-b", "pipe", "--contender", "debian-6.12-cloud mitigations=off"]
+    named = ["-b", "fork-exit", "--contender", "debian-6.12-cloud mitigations=off"]
     assert shlex.split(command) == ["kduel", "explain", "my run", *named]
 
 

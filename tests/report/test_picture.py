@@ -166,11 +166,11 @@ def test_what_is_too_small_to_matter_has_the_sign_of_that() -> None:
 def test_parts_and_contenders_share_one_axis_and_few_rows(tmp_path: Path) -> None:
     drawn = picture(with_exact(tmp_path))
     assert [group.heading for group in drawn.groups] == [
-        "Counted exactly: patched against parent",
+        "Counted exactly: debian-6.12 against debian-6.1",
         "Neither way is better",
         "Timed: debian-6.12 against debian-6.1",
     ]
-    assert "±0.1 or 1 %" in drawn.told
+    assert "±0.1 % (counted exactly), ±1 % (timed)" in drawn.told
     assert len(picture(three()).groups) == 2
     many = simulated(metrics=40)
     for metric in many.metrics:
@@ -222,3 +222,14 @@ def test_machines_that_contradict_each_other_are_drawn_one_by_one_and_no_blocks_
     assert {row.code: row.change[:2] for row in group.rows} == {"job/time on rack1": "+5", "job/time on rack2": "−5"}
     assert {row.tone for row in group.rows} == {"undecided"}
     assert next_step(results, "RUN")[1] == "kduel report RUN/runs/a"
+
+
+def test_the_caption_names_no_line_and_no_interval_where_there_is_none() -> None:
+    once = picture(single()).told
+    assert "Lines" not in once and once.endswith("an arrow at an end: the value lies farther out.")
+    assert "Lines are intervals" in picture(simulated()).told
+
+
+def test_the_caption_has_the_band_of_each_part_and_calls_no_machine_undecided(tmp_path: Path) -> None:
+    assert "In the shaded band, ±0.1 % (counted exactly), ±1 % (timed), a" in picture(with_exact(tmp_path)).told
+    assert picture(contradicting(tmp_path)).told.endswith("grey and hollow: no verdict for all machines.")

@@ -14,12 +14,15 @@ from tail_boots import SHAPES, draw_boots
 from kduel.analysis.matrix.shape import tables
 from kduel.core.experiment import Aspect, Bound, Metric
 from kduel.core.host import HostStep
+from kduel.core.metric_results import MetricResult
 from kduel.core.results import Difference
 from kduel.core.samples import Samples
 from kduel.core.slices import SliceValue, slice_label
 from kduel.judge.evaluate import judge_path, judge_run
 from kduel.judge.ranking import rankings
 from kduel.judge.tails.results import quantile_of, shift_results, tail_results
+from kduel.judge.verdict.headline import headlines
+from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import planned_rule
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,18 +31,42 @@ ROOT = Path(__file__).resolve().parents[2]
 def with_exact(_: Path) -> Results:
     """A timed run with an exact part, during which the host had other work."""
     whole = simulated()
-    whole.exact = exact()
+    whole.exact = exact(*(one.name for one in whole.contenders))
     for number, trial in enumerate(whole.trials):
         trial.host = {"cpu": HostStep(seconds=2.0, vcpu_run_s=3.0, vcpu_wait_s=number / 10, other_work=0.25)}
     return whole
 
 
+OPERATIONS = [
+    ("getpid", "context-switch", "fork", "boot"),
+    ("read-4k", "pipe", "exec", "boot-with-initramfs"),
+    ("open", "futex", "clone", "boot-with-modules"),
+    ("stat", "epoll", "mmap", "boot-with-network"),
+    ("write-4k", "signal", "thread", "boot-with-swap"),
+    ("close", "eventfd", "brk", "boot-with-serial"),
+]
+"""Names of six times as many counts."""
+
+
+def counted_as(metric: MetricResult, name: str, number: int) -> MetricResult:
+    """The count as that of another operation, with another change."""
+    before, after = metric.baseline_mean or 0.0, metric.mean or 0.0
+    after = float(round(before + (after - before) * (1 + number / 4)))
+    values = dict(zip((metric.baseline, metric.contender), ([before], [after]), strict=True))
+    return structs.replace(metric, benchmark=name, mean=after, effect=after - before, values=values)
+
+
 def in_turns() -> Results:
     """As large as a whole run of the default suite: two Debian kernels in turns, twenty blocks, after exact counts."""
-    whole, whole.exact = with_tails(simulated(blocks=20, metrics=26), None), exact()
+    whole = with_tails(simulated(blocks=20, metrics=26), None)
+    whole.exact = exact(*(one.name for one in whole.contenders))
     whole.study.turns, whole.study.slices = 50, 4
     counts = whole.exact.metrics
-    whole.exact.metrics = [structs.replace(one, benchmark=f"{one.benchmark}-{n}") for n in range(6) for one in counts]
+    whole.exact.metrics = [
+        counted_as(one, name, n)
+        for n, names in enumerate(OPERATIONS)
+        for one, name in zip(counts, names, strict=True)
+    ]
     for metric in whole.exact.metrics[8:]:
         metric.role = "exploratory"
     aspects: list[Aspect] = ["throughput", "scheduling", "scheduling", "wakeup-latency"]
@@ -136,19 +163,34 @@ def ranked(_: Path) -> Results:
 
 
 def tailed(_: Path) -> Results:
-    """Three kernels whose single measurements were kept, with a bound: one in 1,000 above 150 us at most."""
-    return with_tails(three(), Bound(metric="latency", limit="150 us", share=1e-3))
+    """Three kernels whose single measurements of a latency were kept and decide, with a bound: one in 1,000 above 150 us at most."""
+    whole = three()
+    for metric in whole.metrics:
+        metric.role = "exploratory"
+    whole = with_tails(whole, Bound(metric="latency", limit="150 us", share=1e-3))
+    samples = [structs.replace(one, primary=True, distributions={}) for one in latencies(whole)]
+    whole.metrics = [*judge(samples, planned_rule(whole.study)), *whole.metrics]
+    whole.headlines = headlines(whole)
+    return whole
 
 
 def with_tails(whole: Results, bound: Bound | None) -> Results:
     """The run with single measurements of a latency."""
+    samples = latencies(whole)
+    rule = planned_rule(whole.study)
+    whole.tails, whole.shifts = tail_results(samples, rule, bound), shift_results(samples, rule)
+    return whole
+
+
+def latencies(whole: Results) -> list[Samples]:
+    """A latency's 99th percentile in each boot, and its single measurements."""
     names = [contender.name for contender in whole.contenders]
     draw = np.random.default_rng(3)
     boots = {
         name: draw_boots(SHAPES[shape], draw, len(whole.blocks), 2000)
-        for name, shape in zip(names, ("exponential", "Pareto", "two modes"), strict=False)
+        for name, shape in zip(names, ("exponential", "Pareto", "lognormal"), strict=False)
     }
-    samples = [
+    return [
         Samples(
             benchmark="cyclictest-idle",
             metric=Metric("latency-p99", "us", "lower", aspect="wakeup-latency"),
@@ -157,9 +199,6 @@ def with_tails(whole: Results, bound: Bound | None) -> Results:
             distributions=dict(boots),
         )
     ]
-    rule = planned_rule(whole.study)
-    whole.tails, whole.shifts = tail_results(samples, rule, bound), shift_results(samples, rule)
-    return whole
 
 
 KINDS: dict[str, Callable[[Path], Results]] = {

@@ -208,7 +208,9 @@ def test_a_pair_has_a_sign_for_each_run_in_the_order_of_time_and_an_answer(tmp_p
     assert strips(index) == {"new": "▼▲≈▼?"}
     text = words_of(index)
     assert 'title="2026-01-02 day1: 1 slower"' in text and 'href="../runs/day4/report/index.html"' in text
-    assert re.search(r"new against old: job/time \d.*>Measured on 2026-01-05; ", text), "the latest that is finished"
+    assert re.search(r"new against old: job/time \d.*>How sure: 95 % confidence; measured on 2026-01-05; ", text), (
+        "the latest that is finished"
+    )
     assert (
         "a later run has 3 of up to 20 blocks, not finished.</span>" in text
         and "<code>kduel resume day5</code>" in text
@@ -231,7 +233,7 @@ def test_the_answer_says_that_times_are_emulated_and_what_its_exact_part_found(t
         r"; timed, job/time [45]\.\d+ % faster \(−", answer
     )
     assert "<h1>1 run</h1>" in answer, "its exact part is none"
-    assert "95 % confidence; emulated: not the times of real hardware." in answer
+    assert "95 % confidence; emulated: not the times of real hardware; " in answer
     assert strips(tmp_path / "site/index.html") == {"new": "◆"}, "a run has one sign"
 
 
@@ -243,7 +245,16 @@ def test_the_answer_says_since_when_and_how_to_see_what_changed(tmp_path: Path) 
     text = words_of(tmp_path / "site/index.html")
     assert "). Worse in 2 of the last 3 runs, since 2026-01-04." in text
     assert "changes of level" not in text, "a column of dashes"
-    assert re.search(r'<p class="next">[^<]*<code>kduel diff day2 day3</code></p>', text)
+    assert re.search(r'<p class="next"><strong>Next:</strong> [^<]*<code>kduel diff day2 day3</code></p>', text)
+
+
+def test_the_answer_says_where_the_run_before_found_otherwise(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    for day, change in enumerate((0, 5), 1):
+        make_run(place / f"day{day}", change, level=12.3, seed=day, day=day, blocks=10, most=10)
+    called("site", place, "--output", tmp_path / "site", "--quiet")
+    answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
+    assert " % slower (" in answer and "). No difference in the run before, of 2026-01-02. " in answer
 
 
 def test_a_trend_is_of_the_run_that_the_answer_is_about(tmp_path: Path) -> None:
@@ -264,7 +275,7 @@ def test_no_run_is_to_be_continued_that_cannot_be(tmp_path: Path) -> None:
     shutil.rmtree(sorted((made / "trials").iterdir())[2])
     called("site", place, "--output", tmp_path / "site", "--quiet")
     answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
-    assert "of up to 20 blocks, not finished and changed afterwards." in answer
+    assert "of up to 20 blocks, not finished and changed afterwards; " in answer
     assert "resume" not in answer and "<code>kduel report day1</code>" in answer
     assert "resume" not in called("report", made).partition("\n\n")[0]
 

@@ -176,6 +176,8 @@ def headline(
         return f"None of {total} differs robustly between {contender} and {baseline}: {open_ones(metrics)}"
     if any(m.contradicted for m in metrics):
         return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
+    if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
+        return f"No verdict for all machines, as they contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
     return f"Undecided: {undecided_text(metrics, baseline, contender, fewest, waits)}{former_verdicts(metrics)}"
 
 
@@ -185,8 +187,6 @@ def undecided_text(
     """Clause on why nothing is decided: too little was measured, or enough for a verdict, and no difference was seen."""
     if all(m.n < fewest and m.scale != "exact" for m in metrics):
         return f"too few trials for a verdict on {contender} against {baseline}"
-    if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
-        return f"the machines contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
     if shown := [m for m in metrics if excludes_zero(m)]:
         about = f"a verdict on {contender} against {baseline}"
         if waits:
@@ -207,18 +207,18 @@ def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
 
 
 def machines_text(torn: Sequence[MetricResult]) -> str:
-    """`job/time is 5.19 % higher on rack1, 5.02 % lower on rack2 (lower is better)`: the first metric that machines contradict each
-    other in, on those. A machine by itself has no verdict, and so neither the word better nor worse."""
+    """`job/time is 5.19 % higher on rack1 (+4.67 to +5.72 %), 5.02 % lower on rack2 (−5.72 to −4.31 %); lower is better`: the first metric
+    that machines contradict each other in, on those. A machine by itself has no verdict, and so neither the word better nor worse."""
     metric = torn[0]
     found = [one for one in metric.machines.effects if one.contradicts] if metric.machines else []
     unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
-    good = "" if metric.better == "none" else f" ({metric.better} is better)"
-    sizes = [(one.machine, estimate_texts(one.effect, one.low, one.high, unit)[0]) for one in found[:3]]
+    good = "" if metric.better == "none" else f"; {metric.better} is better"
+    sizes = [(one.machine, *estimate_texts(one.effect, one.low, one.high, unit)) for one in found[:3]]
     # A size without a sign is none.
     ways = {"+": "higher", "−": "lower"}
     each = (
-        f"{f'{size[1:]} {ways[size[0]]}' if size[0] in ways else 'the same'} on {visible(where, 100)}"
-        for where, size in sizes
+        f"{f'{size[1:]} {ways[size[0]]}' if size[0] in ways else 'the same'} on {visible(where, 100)} ({interval})"
+        for where, size, interval in sizes
     )
     return f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 100)} is {', '.join(each)}{good}"
 

@@ -86,7 +86,7 @@ def pair_sentence(pair: ColumnChange, found: Campaigns) -> str:
     metrics = [change for change in pair.changes if change.n]
     large = sorted(filter(matters, metrics), key=lambda one: (weak(one), *largest_first(one)))
     named, rest = largest_words(metrics, large, alone=True)
-    others = f" Of the others, {', '.join(rest)}." if rest else ""
+    others = f" Others: {', '.join(rest)}." if rest else ""
     return f"With {names[pair.after]} against {names[pair.before]}, {'; '.join(named)}.{others}"
 
 

@@ -27,7 +27,8 @@ from kduel.judge.verdict.headline import (
 )
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
-from kduel.report.content.counted import commands_of_parts, explain_command
+from kduel.report.content.candidates import bound_claims, candidates_claim
+from kduel.report.content.counted import commands_of_parts, explain_command, shows_loss
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first, side_words
 from kduel.report.content.evidence import evidence
@@ -52,7 +53,9 @@ HEAVY = 86
 RATE = re.compile(r"(?<![a-zA-Z/])[kMG]?ops$|(?<![bB])(?<!bit)(?<!bits)(?<!bytes)/s(ec)?$")
 """Of units that things are done in: not ns/switch, drops, MB/s."""
 COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
-REPEATS = "Exact: a repetition gives the same numbers"
+SURE = "How sure: "
+REPEATS = f"{SURE}exact, a repetition gives the same numbers"
+TORN = f"{SURE}{{}} % confidence that the contradiction is not chance; each interval is of one machine alone"
 REAL = ": not the times of real hardware"
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
@@ -119,23 +122,26 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
     else:
         compared.sort(key=lambda pair: not differing(results, *pair)[1])
         claims = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]]
+        claims += candidates_claim({pair: differing(results, *pair)[0] for pair in compared}, results, metric_words)
         rest, more = len(compared) - MOST_PAIRS, "more contender"
+    claims += bound_claims(results)
     claims = claims or ["No two contenders were measured"]
     if label:
         claims[0] = label + re.sub("^With ", "with ", claims[0])
     unfinished = find_unfinished(results)
     return AnswerPart(
         claims=[*claims, *([f"{plural(rest, more)} below"] if rest > 0 else [])],
-        sure=certainty(results) if any(map(shows_difference, results.gating)) else "",
+        sure=certainty(results),
         unfinished=unfinished.text if unfinished else "",
     )
 
 
 def all_undecided_alike(results: Results) -> list[MetricResult]:
     """The metrics of all pairs where one sentence holds for each: against one baseline, sampled, and nothing but trials is lacking."""
-    metrics = [m for m in results.gating if not m.by_harness]
-    own = any(m.decided or m.torn or m.contradicted or m.scale == "exact" or not m.n for m in metrics)
-    alike = len({m.baseline for m in metrics}) == 1 and not own and find_unfinished(results) is None
+    metrics = [m for m in results.gating if m.n and not m.by_harness]
+    own = any(m.decided or m.torn or m.contradicted or m.scale == "exact" for m in metrics)
+    whole = {(m.baseline, m.contender) for m in metrics} == set(compared_pairs(results))
+    alike = len({m.baseline for m in metrics}) == 1 and whole and not own and find_unfinished(results) is None
     return metrics if alike else []
 
 
@@ -145,16 +151,41 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     beside = [] if large else other_differences(results, baseline, contender)
     if not large and not beside:
         return headline_of(results, baseline, contender)
-    named, rest = largest_words([*metrics, *beside], large or beside[:1], alone=len(compared_pairs(results)) == 1)
+    named, others = largest_words([*metrics, *beside], large or beside[:1], alone=len(compared_pairs(results)) == 1)
     named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"] if beside[1:] else []
+    rest = []
     for count, word in ((sum(not m.decided for m in metrics), "undecided"), (sum(map(is_same, metrics)), "the same")):
-        rest += [f"{count} {'is' if count == 1 else 'are'} {word}"] if count else []
-    whole = plural(len(metrics), "benchmark" if all_placed(results) else "metric")
-    firsts = {m.metric for m in metrics} if beside else set()
-    where = f" in {visible(firsts.pop(), 100)}" if len(firsts) == 1 else ""
-    of = f". Of {whole}, {', '.join(rest)}{where}" if rest else ""
-    names = f"{visible(contender, 200)} against {visible(baseline, 200)}"
-    return f"With {names}, {'; '.join(named)}{of}{disagreement(metrics, 'metric')}"
+        rest += [f"{count} {word}"] if count else []
+    torn = disagreement(metrics, "metric")
+    beginning = f"With {visible(contender, 200)} against {visible(baseline, 200)}"
+    sided = [m for m in metrics if m.better != "none"]
+    if sided and all(side(m) == "neutral" for m in large):
+        whole = plural(len(metrics), "benchmark" if all_placed(results) else "metric")
+        counts = f": of {whole}, {', '.join(rest)}" if rest else ""
+        named += [f"others: {', '.join(others)}"] if others else []
+        return f"{beginning}, nothing is shown to be {gain_or_loss(sided)}{counts}. Besides, {'; '.join(named)}{torn}"
+    rest = [*others, *rest]
+    return f"{beginning}, {'; '.join(named)}{'. Others: ' if rest else ''}{', '.join(rest)}{torn}"
+
+
+def gain_or_loss(sided: Sequence[MetricResult]) -> str:
+    """`faster or slower in time (wall)`: what none of these is, which have a better side; with the metric where it is one of several."""
+    firsts = {m.metric for m in sided}
+    timed = all(m.unit in TIME_UNITS for m in sided)
+    words = (
+        "faster or slower"
+        if timed or all(RATE.search(m.unit) or m.unit in TIME_UNITS for m in sided)
+        else "better or worse"
+    )
+    if len(firsts) > 1 or len(sided) == 1:
+        return words
+    return f"{words} in {named_time(sided[0].metric, sided[0].unit)}"
+
+
+def named_time(metric: str, unit: str) -> str:
+    """`time (wall)`: the name of a metric, beside what it is where that is a time."""
+    name = visible(metric, 100)
+    return f"time ({name})" if unit in TIME_UNITS and "time" not in name else name
 
 
 def largest_words(
@@ -176,14 +207,10 @@ def is_same(metric: MetricResult) -> bool:
 
 
 def more_words(others: Sequence[MetricResult]) -> list[str]:
-    """`4 more are worse`, `2 more are better`: the direction of what is not named."""
-    kinds = [
-        ("worse", "is worse", "are worse"),
-        ("better", "is better", "are better"),
-        ("neutral", "differs", "differ"),
-    ]
-    counts = [(sum(side(m) == kind for m in others), one, many) for kind, one, many in kinds]
-    return [f"{count} more {one if count == 1 else many}" for count, one, many in counts if count]
+    """`4 worse`, `2 better`: the direction of what is not named."""
+    kinds = (("worse", "worse"), ("better", "better"), ("neutral", "different"))
+    counts = [(sum(side(m) == kind for m in others), word) for kind, word in kinds]
+    return [f"{count} {word}" for count, word in counts if count]
 
 
 def other_differences(results: Results, baseline: str, contender: str) -> list[MetricResult]:
@@ -271,16 +298,22 @@ def interval_words(metric: MetricResult) -> str:
 def certainty(results: Results) -> str:
     """Sentence on how sure the differences are, and on what they are not."""
     metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
+    level = plain_number(round(100 * (1 - results.study.alpha), 3))
+    if not metrics:
+        judged = [m for m in results.gating if not m.by_harness]
+        return TORN.format(level) if judged and all(m.torn for m in judged) else ""
     if all(m.scale == "exact" for m in metrics):
         if evidence(results).varies:
             return ""
-        return f"Exact, in virtual time{REAL}" if results.machine.resolution else REPEATS
+        return f"{SURE}exact, in virtual time{REAL}" if results.machine.resolution else REPEATS
     compared = sum(not m.by_harness for m in results.gating)
-    together = f" for all {compared} comparisons together" if compared > 1 else ""
-    sure = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence{together}"
+    every = "both" if compared == 2 else f"all {compared}"
+    together = f" for {every} comparisons together" if compared > 1 else ""
+    sure = f"{level} % confidence{together}"
     if any(m.hint for m in metrics):
-        sure = f"Hints: the study names no primary metric, and up to {plain_number(100 * results.study.alpha)} % of such differences may be chance"
-    return f"{sure}; {EMULATED}" if results.machine.unreal else sure
+        chance = plain_number(100 * results.study.alpha)
+        sure = f"hints only, as no primary metric is named; up to {chance} % of such differences may be chance"
+    return f"{SURE}{sure}; {EMULATED}" if results.machine.unreal else f"{SURE}{sure}"
 
 
 def next_step(results: Results, run: str) -> tuple[str, str]:
@@ -289,9 +322,10 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         return ("To go on:", f"kduel resume {run}") if results.paired else ("Nothing was measured.", "")
     if find_unfinished(results) and may_continue(results):
         return "To go on:", f"kduel resume {run}"
-    for step in commands_of_parts(results, run):
-        return step
     undecided = [m for m in results.gating if m.open]
+    explained = commands_of_parts(results, run)
+    if explained and (not undecided or any(map(shows_loss, results.parts))):
+        return explained[0]
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
     some = f"{plural(len(undecided), 'metric')} {'is' if len(undecided) == 1 else 'are'} undecided"
@@ -300,8 +334,12 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     if all(m.torn for m in undecided):
         if parts := results.study.parts:
             one = visible(parts[0].machine, 100) or "One machine"
-            return f"More blocks cannot settle that. {one} by itself:", f"kduel report {run}/{parts[0].directory}"
-        return "More blocks cannot settle that: measure on each machine by itself.", ""
+            found = f"kduel report {run}/{parts[0].directory}"
+            return (
+                f"More blocks cannot settle that: look for what differs between the machines. {one} by itself:",
+                found,
+            )
+        return "More blocks cannot settle that: look for what differs between the machines.", ""
     if all(m.torn or m.contradicted for m in undecided):
         return sentence, ""
     if (most := max(m.n for m in undecided)) < FEWEST_PLANNED:
@@ -346,5 +384,6 @@ def why_nothing_follows(results: Results) -> str:
             return (
                 f"Nothing is left to decide, but finding [{note.number}] may upset it: {note.cause or note.message}."
             )
-    real = "; for the times of real hardware, measure on a real machine" if results.machine.unreal else ""
-    return f"Nothing is left to decide: no further trial is needed{real}."
+    if results.machine.unreal:
+        return "All is decided for this emulated machine. For the times of real hardware, measure on a real machine."
+    return "Nothing is left to decide: no further trial is needed."

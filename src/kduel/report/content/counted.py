@@ -28,7 +28,11 @@ MOST_CALLS = 0.9
 BOOT = BOOT_PLUGIN.name
 PART = f"/{EXACT}"
 """What follows a run's directory in that of its exact part."""
-LARGEST = "Where the largest difference of an operation comes from:"
+LARGEST = {
+    "worse": "Where the loss in {} comes from:",
+    "better": "Where the gain in {} comes from:",
+    "neutral": "Where the difference in {} comes from:",
+}
 OF_BOOT = "Where the difference comes from (in minutes, with 2 GB of memory):"
 LONG = 10_000_000
 """A count from which on its digits are more than those of any operation."""
@@ -250,14 +254,19 @@ def style(metric: MetricResult) -> str:
 
 
 def next_command(results: Results, run: str) -> tuple[str, str]:
-    """A sentence, and what to type to see where the largest robust difference comes from: of an operation, as the boot takes minutes and much
-    memory; both empty where there is none. `run` is the directory as the user may type it."""
+    """A sentence, and what to type to see where the largest robust loss comes from, or else the largest difference: of an operation, as the
+    boot takes minutes and much memory; both empty where there is none. `run` is the directory as the user may type it."""
     found = [m for m in results.metrics if m.role == "primary" and m.more_or_fewer and not m.below_delta]
     if not found or not evidence(results).paired or is_touching(results):
         return "", ""
-    largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
-    sentence = OF_BOOT if largest.metric == BOOT else LARGEST
+    largest = min(found, key=lambda metric: (metric.metric == BOOT, side(metric) != "worse", *largest_first(metric)))
+    sentence = OF_BOOT if largest.metric == BOOT else LARGEST[side(largest)].format(name(largest))
     return sentence, explain_command(results, run, largest) + " --sharing" * is_sharing(results)
+
+
+def shows_loss(results: Results) -> bool:
+    """True for counts of which one that decides is worse."""
+    return is_counted(results) and any(m.claimed and side(m) == "worse" and not m.below_delta for m in results.gating)
 
 
 def explain_command(results: Results, run: str, metric: MetricResult) -> str:

@@ -15,6 +15,7 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.headline import shows_difference, side
+from kduel.report.content.answer import named_time
 from kduel.report.content.digest import SIGNS, sign_of
 from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import column_of, kinds_of, leads
@@ -107,11 +108,13 @@ def matrix_part(results: Results) -> MatrixPart | None:
         if delta is None or all(cell.tone != "same" for cell in heat)
         else f"Pale cells with ≈ are shown to differ by less than the {plain_number(delta)} % that matter. "
     )
-    firsts = {metrics[0] for metrics in matrix.metrics.values() if metrics}
+    firsts = {
+        (metrics[0], matrix.units[name].get(metrics[0], "")) for name, metrics in matrix.metrics.items() if metrics
+    }
     whole = {pair.levels[0] for pair in matrix.pairs}
     reference = visible(whole.pop(), 200) if len(whole) == 1 else ""
     subject = (
-        f"Change of {visible(firsts.pop(), 200)}" if len(firsts) == 1 else "Change of each benchmark's first metric"
+        f"Change of {named_time(*firsts.pop())}" if len(firsts) == 1 else "Change of each benchmark's first metric"
     )
     return MatrixPart(
         families=[family_part(matrix, name) for name in matrix.families],

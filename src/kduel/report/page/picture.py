@@ -1,6 +1,6 @@
 """The page's picture: effects of the metrics that decide on one axis whose better side is marked, gains first, then losses, then the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -14,7 +14,7 @@ from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.report.content.answer import change_size, operation_words
 from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, largest_first, largest_of, sign_of
 from kduel.report.content.machines import by_machine
-from kduel.report.content.overview import TOO_EARLY, too_early
+from kduel.report.content.overview import TOO_EARLY, bounds, too_early
 from kduel.report.plots.effects import tone
 from kduel.report.plots.intervals import Intervals, cell, drawn_span, intervals
 
@@ -104,7 +104,7 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
             everything,
             [row for group in groups for row in group.rows],
             common,
-            {delta for *_, delta, _, _ in kept},
+            {how: delta for how, _, delta, _, _ in kept},
             gating_rule(results),
         ),
     )
@@ -120,22 +120,31 @@ def heading(how: str, comparison: ContenderSummary) -> str:
 
 
 def caption(
-    metrics: Sequence[MetricResult], rows: Sequence[PictureRow], axis: Intervals, deltas: set[float], rule: Rule
+    metrics: Sequence[MetricResult],
+    rows: Sequence[PictureRow],
+    axis: Intervals,
+    deltas: Mapping[str, float],
+    rule: Rule,
 ) -> str:
-    """Meaning of the marks that there are."""
-    bands = " or ".join(plain_number(delta) for delta in sorted(deltas))
-    lines = "Lines are intervals. " if any(metric.scale != "exact" for metric in metrics) else ""
+    """Meaning of the marks that there are. `deltas` has the band of each part of the run, by what the part is called."""
+    alike = len(set(deltas.values())) == 1
+    bands = ", ".join(f"±{plain_number(one)} %{'' if alike else f' ({how.lower()})'}" for how, one in deltas.items())
+    sampled = any(metric.scale != "exact" and bounds(metric) is not None for metric in metrics)
+    lines = "Lines are intervals. " if sampled else ""
     many = "A count has a mark for each condition, and the middle one's number. "
     marks = many if count_ranged(metrics) > 1 else ""
-    torn = "They are of one machine each. " if any(metric.torn for metric in metrics) else ""
+    torn = any(metric.torn for metric in metrics)
+    of_one = "Each is of one machine. " if torn else ""
     few = any(m.status == "undecided" and m.n < rule.equivalent_from and lies_within(m, rule) for m in metrics)
     within = f", also within the band, where a contender has fewer than {rule.equivalent_from} values" if few else ""
     tones = {row.tone for row in rows}
     same = f" ({SIGNS['equivalent']})" if "same" in tones else ""
-    undecided = f"; grey and hollow: undecided{within}" if "undecided" in tones else ""
-    beyond = "; an arrow at an end: the interval goes on" if any("beyond" in row.drawn for row in rows) else ""
+    grey = "no verdict for all machines" if all(m.torn for m in metrics) else f"undecided{within}"
+    undecided = f"; grey and hollow: {grey}" if "undecided" in tones else ""
+    outside = "the interval goes on" if sampled else "the value lies farther out"
+    beyond = f"; an arrow at an end: {outside}" if any("beyond" in row.drawn for row in rows) else ""
     return (
-        f"Change, {axis.unit}. {lines}{torn}{marks}In the shaded band, ±{bands} %, a difference does not matter{same}"
+        f"Change, {axis.unit}. {lines}{of_one}{marks}In the shaded band, {bands}, a difference does not matter{same}"
         f"{undecided}{beyond}."
     )
 

@@ -15,6 +15,14 @@ TONES = {
     "faster": "better", "slower": "worse", "fewer": "better", "more": "worse", "equivalent": "same", "equal": "same",
     "undecided": "undecided", TOO_SMALL: "same",
 }  # fmt: skip
+BEFORE = {
+    "better": "Better",
+    "worse": "Worse",
+    "same": "No difference",
+    "undecided": "Undecided",
+    "neutral": "Different",
+}
+"""Of a run before the latest, by its tone."""
 NOT_JUDGED = "not judged"
 UNDATED = "unknown"
 STEPS = (
@@ -92,8 +100,8 @@ def by_run(rows: Iterable[dict[str, Any]], *, whole: bool = True) -> dict[str, l
 
 
 def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
-    """`Worse in each of the last 17 runs, since 2026-04-02`: sentence on the side of the latest runs of a pair, and the runs before and
-    after it began, empty where all are so. Runs without a date have no order."""
+    """`Worse in each of the last 17 runs, since 2026-04-02`: sentence on the side of the latest runs of a pair, or on the run before where
+    that has another; and the runs before and after it began, empty where all are so. Runs without a date have no order."""
     runs = [(path, mine) for path, mine in by_run(rows).items() if mine[0]["measured"] != UNDATED]
     tones = [sign_and_tone(mine)[1] for _, mine in runs]
     if not tones or tones[0] not in ("better", "worse"):
@@ -101,7 +109,7 @@ def trend(rows: list[dict[str, Any]]) -> tuple[str, list[str]]:
     reach = next((place for place, one in enumerate(tones) if one not in (tones[0], "undecided")), len(runs))
     reach = max(place for place in range(reach) if tones[place] == tones[0]) + 1
     if reach < 2:
-        return "", []
+        return (f"{BEFORE[tones[1]]} in the run before, of {runs[1][1][0]['measured'][:10]}" if tones[1:] else ""), []
     count = tones[:reach].count(tones[0])
     how_many = f"each of the last {reach}" if count == reach else f"{count} of the last {reach}"
     between = [runs[reach][0], runs[reach - 1][0]] if reach < len(runs) else []

@@ -161,8 +161,8 @@ def overview(
         latest, begun, later = latest_finished(rows, known)
         said, between = trend(rows[rows.index(latest[0]) :])
         claims = [f"{contender} against {baseline}: {latest_words(latest, known)}", said]
-        sure = [f"Measured on {latest[0]['measured'][:10]}", certainty(latest, known), later]
-        answers.append((". ".join(filter(None, claims)), "; ".join(filter(None, sure))))
+        sure = [certainty(latest, known), f"measured on {latest[0]['measured'][:10]}", later]
+        answers.append((". ".join(filter(None, claims)), f"How sure: {'; '.join(filter(None, sure))}"))
         steps += next_steps(by_run(rows), begun, between, whole)
     # What is begun is ended first; then what changed is looked for; then what the last two runs differ in.
     step, command = min(steps, default=("", ""), key=lambda one: STEPS.index(one[0]))
