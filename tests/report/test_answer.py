@@ -467,3 +467,10 @@ def test_of_exact_cpus_as_many_blocks_are_asked_for_as_have_conditions_enough() 
     for metric in results.metrics:
         metric.scale, metric.withheld = "ratio", ""
     assert blocks_wanted(results.gating, results) == 10
+
+
+@pytest.mark.parametrize("kind", ["tails", "import", "matrix"])
+def test_the_last_screen_cuts_what_was_found_before_how_sure_it_is(tmp_path: Path, kind: str) -> None:
+    results = KINDS[kind](tmp_path)
+    screen = " ".join("".join(part for part, _ in line) for line in closing(results, "RUN", 100, 24))
+    assert answer(results).parts[-1].sure in screen and answer(results).parts[-1].sure.startswith("How sure: ")

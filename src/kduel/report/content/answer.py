@@ -71,9 +71,19 @@ class AnswerPart(Struct, frozen=True, kw_only=True):
     unfinished: str
 
     @property
+    def claim(self) -> str:
+        """The claims as sentences."""
+        return " ".join(f"{one}." for one in self.claims)
+
+    @property
+    def certainty(self) -> str:
+        """The other two as sentences."""
+        return " ".join(f"{one}." for one in filter(None, (self.sure, self.unfinished)))
+
+    @property
     def text(self) -> str:
         """The whole as sentences."""
-        return " ".join(f"{one}." for one in filter(None, (*self.claims, self.sure, self.unfinished)))
+        return f"{self.claim} {self.certainty}".rstrip()
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ LINES_EACH = 2
 """Lines of a finding or a piece of advice."""
 LINES_EACH_SAID = 3
 LINES_OF_ANSWER = 2
-"""Of each part's, on a low screen."""
+"""Of each part's claims on a low screen, and of how sure they are on another."""
 CAVEATS = 2
 LOW = 20
 """Lines of a screen below which only the first step stands."""
@@ -45,13 +45,12 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     title = " · ".join([said.title, *said.facts])
     lines: list[Line] = [[(clip(title, width), "dim")]]
     found_answer = answer(results, run)
-    lines += [
-        [(line, "bold")]
-        for part in found_answer.parts
-        for line in wrap_marked(
-            part.text, width, "", max(LINES_OF_ANSWER, height // (5 if len(results.parts) > 1 else 6))
-        )
-    ]
+    most = max(LINES_OF_ANSWER, height // (5 if len(results.parts) > 1 else 6))
+    for part in found_answer.parts:
+        # What was shown gives way to how sure that is: a claim without it says too much.
+        sure = wrap_marked(part.certainty, width, "", LINES_OF_ANSWER - (height < LOW))
+        claims = wrap_marked(part.claim, width, "", max(LINES_OF_ANSWER, most - len(sure)))
+        lines += [[(line, "bold")] for line in (*claims, *sure)]
     lines += [[(line, "")] for line in wrap_marked(found_answer.meaning, width, "", 2)]
     meaning = SHARING_MEANS if is_sharing(results) else TOUCHING_MEANS if is_touching(results) else EXACT_MEANS
     means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
