@@ -201,7 +201,9 @@ def test_where_nothing_is_decided_it_is_the_headline() -> None:
 def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:
     results = simulated()
     said = answer(results)
-    assert said.step.startswith("All is decided for this emulated machine. For the times of real hardware,")
+    assert said.step.startswith(
+        "Every comparison is decided on this emulated machine. For the times of real hardware,"
+    )
     assert said.command == ""
     results.machine.timing_warning = ""
     assert answer(results).step == f"{CLOSED}."

@@ -395,5 +395,5 @@ def why_nothing_follows(results: Results) -> str:
                 f"Nothing is left to decide, but finding [{note.number}] may upset it: {note.cause or note.message}."
             )
     if results.machine.unreal:
-        return "All is decided for this emulated machine. For the times of real hardware, measure on a real machine."
+        return "Every comparison is decided on this emulated machine. For the times of real hardware, measure on a real machine."
     return "Nothing is left to decide: no further trial is needed."
