@@ -27,7 +27,7 @@ from kduel.judge.verdict.headline import (
 )
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
-from kduel.report.content.candidates import bound_claims, candidates_claim
+from kduel.report.content.candidates import candidates_claim
 from kduel.report.content.counted import commands_of_parts, explain_command, shows_loss
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first, side_words
@@ -35,6 +35,7 @@ from kduel.report.content.evidence import evidence
 from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.notes import key, number_notes
 from kduel.report.content.reproduce import command_of_blocks
+from kduel.report.content.tails import bound_claims
 from kduel.report.content.undecided import foremost_reason, reason_of_findings
 
 MOST_PAIRS = 2

@@ -1,9 +1,7 @@
-"""Candidates for one baseline's place: two of them set against each other by their verdicts' intervals, which hold together, and all
-of them by the bound that a study sets."""
+"""Two candidates for one baseline's place, set against each other by their verdicts' intervals, which hold together."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kduel.core.format import plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.core.text import enumerate_names, plural, visible
@@ -12,7 +10,6 @@ from kduel.judge.verdict.rule import gating_rule
 
 MOST_NAMED = 2
 """Metrics of one side, of which more are counted."""
-BOUND_WORDS = {"violated": "violated by", "undecided": "undecided for", "holds": "kept by"}
 
 
 def candidates_claim(
@@ -56,18 +53,3 @@ def as_gain(metric: MetricResult) -> tuple[float, float, float]:
     """Low end, estimate and high end as ratios to the baseline of which more is better."""
     low, middle, high = ratios(metric)
     return (low, middle, high) if metric.better == "higher" else (1 / high, 1 / middle, 1 / low)
-
-
-def bound_claims(results: Results) -> list[str]:
-    """`At most 0.1 % of cyclictest/latency above 150 us: violated by b; undecided for a`: by each bound, its verdict on all."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for tail in results.tails:
-        if (bound := tail.bound) is not None:
-            what = f"{visible(tail.benchmark, 100)}/{visible(tail.metric, 60)} above {plain_number(bound.limit)} {tail.unit}"
-            verdicts = found.setdefault(f"At most {100 * bound.share:.10g} % of {what}", {})
-            verdicts.setdefault(bound.verdict, []).append(visible(tail.contender, 200))
-    said = [
-        f"{what}: {'; '.join(f'{words} {enumerate_names(verdicts[one])}' for one, words in BOUND_WORDS.items() if one in verdicts)}"
-        for what, verdicts in found.items()
-    ]
-    return [*said[:1], *([f"{plural(len(said) - 1, 'more bound')} below"] if said[1:] else [])]

@@ -3,9 +3,11 @@
 from kduel.core.format import amount, plain_number, share_text, signed_number
 from kduel.core.results import Results
 from kduel.core.tail_results import BoundResult, ReturnLevelResult, ShiftResult, TailResult
-from kduel.core.text import plural, visible
+from kduel.core.text import enumerate_names, plural, visible
 from kduel.judge.tails.shares import FEWEST_BOOTS
 from kduel.judge.verdict.result import unseen_mode_pct
+
+BOUND_WORDS = {"violated": "violated by", "undecided": "undecided for", "holds": "kept by"}
 
 
 def tail_lines(results: Results) -> list[str]:
@@ -27,6 +29,21 @@ def bound_lines(results: Results) -> list[str]:
     found = [(tail, tail.bound) for tail in results.tails if tail.bound is not None]
     found.sort(key=lambda one: ("violated", "undecided", "holds").index(one[1].verdict))
     return [f"{name_of(tail)}: {bound_sentence(tail, bound)}" for tail, bound in found]
+
+
+def bound_claims(results: Results) -> list[str]:
+    """`At most 0.1 % of cyclictest/latency above 150 us: violated by b; undecided for a`: by each bound, its verdict on all."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for tail in results.tails:
+        if (bound := tail.bound) is not None:
+            what = f"{visible(tail.benchmark, 100)}/{visible(tail.metric, 60)} above {plain_number(bound.limit)} {tail.unit}"
+            verdicts = found.setdefault(f"At most {100 * bound.share:.10g} % of {what}", {})
+            verdicts.setdefault(bound.verdict, []).append(visible(tail.contender, 200))
+    said = [
+        f"{what}: {'; '.join(f'{words} {enumerate_names(verdicts[one])}' for one, words in BOUND_WORDS.items() if one in verdicts)}"
+        for what, verdicts in found.items()
+    ]
+    return [*said[:1], *([f"{plural(len(said) - 1, 'more bound')} below"] if said[1:] else [])]
 
 
 def name_of(tail: TailResult) -> str:
