@@ -135,8 +135,7 @@ def part_answer(results: Results, label: str = "") -> AnswerPart:
         claims = [pair_answer(results, *pair) for pair in compared[:MOST_PAIRS]]
         claims += candidates_claim({pair: differing(results, *pair)[0] for pair in compared}, results, metric_words)
         rest, more = len(compared) - MOST_PAIRS, "more contender"
-    claims += bound_claims(results)
-    claims = claims or ["No two contenders were measured"]
+    claims = [*bound_claims(results), *claims] or ["No two contenders were measured"]
     if label:
         claims[0] = label + re.sub("^With ", "with ", claims[0])
     unfinished = find_unfinished(results)

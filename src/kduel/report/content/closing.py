@@ -12,7 +12,6 @@ from kduel.report.content.evidence import evidence
 from kduel.report.content.machines import by_machine
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
-from kduel.report.content.tails import bound_lines
 from kduel.report.content.textgrid import Line
 
 EXACT_MEANS = (
@@ -57,14 +56,13 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]
     said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
     found = [[(line, "")] for mark, text in said_all for line in wrap_marked(text, width, mark, LINES_EACH)]
-    bounds = first_of(bound_lines(results), "Bound: ", "more verdict", width, height)
     fits = [
         f"{one.subject}, {line}" if len(said.comparisons) > 1 else line
         for one in said.comparisons
         for line in one.fits
     ]
     fitted = first_of(fits, "Fit: ", "more fit", width, height)
-    after = [*found, *bounds, *fitted, *means, *advice(results, said, run, width, low=height < LOW)]
+    after = [*found, *fitted, *means, *advice(results, said, run, width, low=height < LOW)]
     metrics = sorted(
         (one for comparison in said.comparisons for metric in comparison.gating for one in by_machine(metric)),
         key=lambda metric: metric.contender,
