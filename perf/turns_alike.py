@@ -83,7 +83,12 @@ def summary(paths: list[Path], found: list[list[tuple[str, str]]]) -> list[str]:
         spread = math.sqrt(np.mean([np.var(one[name], ddof=1) for one in every]))
         error = 1.96 * logs.std(ddof=1) / math.sqrt(logs.size)
         rows.append(
-            (name, f"{called} of {len(every)}", f"{logs.mean():+.1f} ± {error:.1f} %", f"{100 * spread:.1f} %")
+            (
+                name,
+                f"{called} of {len(every)}",
+                f"{logs.mean():+.1f} ± {error:.1f} %".replace("-", "−"),
+                f"{100 * spread:.1f} %",
+            )
         )
     blocks = sum(len(one[name]) for one in every)
     return table(
