@@ -32,7 +32,8 @@ def bound_lines(results: Results) -> list[str]:
 
 
 def bound_claims(results: Results) -> list[str]:
-    """`At most 0.1 % of cyclictest/latency above 150 us: violated by b; undecided for a`: by each bound, its verdict on all."""
+    """`At most 0.1 % of cyclictest/latency above 150 us: violated by b; undecided for a`: the verdict on all of the first bound that is violated,
+    or else not held by all; how many more there are."""
     found: dict[str, dict[str, list[str]]] = {}
     for tail in results.tails:
         if (bound := tail.bound) is not None:
@@ -41,7 +42,7 @@ def bound_claims(results: Results) -> list[str]:
             verdicts.setdefault(bound.verdict, []).append(visible(tail.contender, 200))
     said = [
         f"{what}: {'; '.join(f'{words} {enumerate_names(verdicts[one])}' for one, words in BOUND_WORDS.items() if one in verdicts)}"
-        for what, verdicts in found.items()
+        for what, verdicts in sorted(found.items(), key=lambda one: [word not in one[1] for word in BOUND_WORDS])
     ]
     return [*said[:1], *([f"{plural(len(said) - 1, 'more bound')} below"] if said[1:] else [])]
 
