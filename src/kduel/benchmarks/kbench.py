@@ -194,7 +194,8 @@ def check_line(line: KbenchLine) -> None:
 class KbenchParameters(Parameters, frozen=True):
     """`mode`: "time" repeats until the clock errs by less than 1 %; "exact" counts instructions, on the machine
     icount only. `count` is how often in exact mode (0: the program's choice), `time` how long in the other, in
-    seconds. `cpu` pins all processes to one CPU (-1: none). In exact mode each operation is counted under so many
+    seconds. `cpu` pins all processes to one CPU (-1: none). With `threaded` a second thread of the process sleeps, so that
+    the kernel takes the paths of files and memory that threads share. In exact mode each operation is counted under so many
     `conditions` that must not matter, drawn from the run's seed; 0: once, as it comes."""
 
     operation: Operation
@@ -202,6 +203,7 @@ class KbenchParameters(Parameters, frozen=True):
     count: Annotated[int, Meta(ge=0, le=20_000)] = 0
     time: Annotated[float, Meta(gt=0, le=3600)] = 1.0
     cpu: Annotated[int, Meta(ge=-1, le=1023)] = -1
+    threaded: bool = False
     conditions: Annotated[int, Meta(ge=0, le=1000)] = 5
 
 
@@ -222,7 +224,7 @@ class Kbench(Benchmark[KbenchParameters]):
         return MODULES.get(parameters.operation, ())
 
     def metrics(self, parameters: KbenchParameters) -> tuple[Metric, ...]:
-        words = WORDS[parameters.operation]
+        words = WORDS[parameters.operation] + (" beside a sleeping thread" if parameters.threaded else "")
         if parameters.mode == "time":
             return with_aspect(
                 "operation-time",
@@ -258,6 +260,7 @@ class Kbench(Benchmark[KbenchParameters]):
         words = ["--exact"] if p.mode == "exact" else ["--time", f"{p.time:g}"]
         if p.mode == "exact" and p.conditions:
             words += ["--conditions", str(p.conditions), "--seed", '"${KDUEL_SEED:-0}"']
+        words += ["--threaded"] if p.threaded else []
         words += ["--count", str(p.count)] if p.count else []
         words += ["--cpu", str(p.cpu)] if p.cpu >= 0 else []
         return f'"$KDUEL_PROGRAMS/kbench" {" ".join([*words, p.operation])}\n'
