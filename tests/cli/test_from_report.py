@@ -27,7 +27,7 @@ from kduel.study.load import Study, assemble
 
 FIXTURES = Path(__file__).parents[1] / "store/imported/fixtures"
 ASKED: dict[str, dict[str, Any]] = {
-    "robot-mail-context-switch.txt": {"use": "kbench", "operation": "pipe", "primary": ["time"]},
+    "robot-mail-context-switch.txt": {"use": "kbench", "operation": "pipe", "threaded": True, "primary": ["time"]},
     "robot-mail-brk2-without-tabs.txt": {"use": "kbench", "operation": "brk", "primary": ["time"]},
     "robot-mail-two-tests.txt": {"use": "kbench", "operation": "pwrite-4k", "primary": ["time"]},
     "cases/robot-mail-no-figures.txt": {"use": "kbench", "operation": "sched-yield", "primary": ["time"]},
@@ -55,7 +55,7 @@ COMMITS = {
     ),
 }  # fmt: skip
 CLAIMED = {
-    "robot-mail-context-switch.txt": ("pipe/time", "lower"),
+    "robot-mail-context-switch.txt": ("pipe-threaded/time", "lower"),
     "robot-mail-stress-ng-msg.txt": ("stress-ng-msg/operations-per-second", "lower"),
     "robot-mail-hackbench-answered.txt": ("hackbench-1g/time", "higher"),
     "robot-mail-netperf-raw.txt": ("netperf-tcp-crr-loopback/transactions-per-second", "lower"),
@@ -107,12 +107,14 @@ def test_the_claim_is_about_the_studys_own_metric(mail: str, tmp_path: Path) -> 
     assert (claim["metric"], claim["side"]) == CLAIMED[mail]
     if study.steps[0].benchmark == "kbench":
         (counted,) = tomllib.loads((tmp_path / "robot-exact-claims.toml").read_text())["claim"]
-        assert counted == claim | {"metric": claim["metric"].replace("/time", "/instructions")}
+        left_out = f"{claim['leaves_out']} Instructions are counted: neither waiting nor caches."
+        expected = {"metric": claim["metric"].replace("/time", "/instructions"), "leaves_out": left_out}
+        assert counted == claim | expected
     assert [claim["before"], claim["after"]] == study.names
 
 
 @pytest.mark.parametrize(
-    ("factor", "standing"), [(0.975, "supported"), (1.0, "contradicted"), (1.025, "contradicted")]
+    ("factor", "standing"), [(0.975, "supported"), (1.0, "not testable"), (1.025, "not testable")]
 )
 def test_a_run_of_the_study_answers_the_claim(factor: float, standing: str, tmp_path: Path) -> None:
     init(tmp_path, "robot-mail-context-switch.txt")
@@ -121,11 +123,71 @@ def test_a_run_of_the_study_answers_the_claim(factor: float, standing: str, tmp_
         "e8f331bcc2": [*values],
         "5e963f2bd4": [factor * value for value in reversed(values)],
     }
-    lines = [f"{name},{n},pipe,time,ns,lower,{v}\n" for name, own in arms.items() for n, v in enumerate(own, 1)]
+    lines = [
+        f"{name},{n},pipe-threaded,time,ns,lower,{v}\n" for name, own in arms.items() for n, v in enumerate(own, 1)
+    ]
     (tmp_path / "a.csv").write_text("contender,trial,benchmark,metric,unit,better,value\n" + "".join(lines))
     bring_in([Source(tmp_path / "a.csv")], tmp_path / "run")
     (judged,) = judge_claims(read_claims(tmp_path / "robot-claims.toml"), columns([str(tmp_path / "run")]), delta=1.2)
     assert judged.standing == standing, judged
+    assert "One task is measured, not 100% at once." in judged.reasons[-1]
+
+
+MULTI = FIXTURES / "robot-mail-two-tests.txt"
+
+
+def test_threads_of_the_mail_are_threads_here_and_what_is_left_out_is_said(tmp_path: Path) -> None:
+    """A process of one thread takes none of the kernel's paths for shared files."""
+    init(tmp_path, "robot-mail-context-switch.txt")
+    for name in ("robot", "robot-exact"):
+        text = (tmp_path / f"{name}.toml").read_text()
+        assert study_of(text).steps[0].parameters["threaded"] is True, name
+        said = " ".join(line.removeprefix("# ") for line in text.splitlines())
+        assert "In place of mode = thread and nr_task = 100%: 1 task here beside a thread that sleeps." in said
+        assert "One task is measured, not 100% at once." in said
+        assert "beside a thread" in tomllib.loads(text)["study"]["title"]
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    init(plain, "robot-mail-brk2-without-tabs.txt")
+    assert "threaded" not in (plain / "robot-exact.toml").read_text()
+    assert (
+        "its heap" not in (plain / "robot.toml").read_text() and "by one page" in (plain / "robot.toml").read_text()
+    )
+
+
+def test_other_tests_of_the_mail_are_named_and_can_be_taken(tmp_path: Path) -> None:
+    done = init(tmp_path, MULTI)
+    assert "another test, 2: 4.6% improvement of unixbench.throughput (test fsbuffer-w, nr_task 100%)" in done.output
+    second = tmp_path / "second"
+    second.mkdir()
+    done = init(second, MULTI, "--test", "2")
+    assert done.exit_code == 0, done.exception
+    assert "another test, 1: 3.6% improvement of will-it-scale.per_thread_ops" in done.output
+    (claim,) = tomllib.loads((second / "robot-claims.toml").read_text())["claim"]
+    assert claim["says"] == "4.6% improvement of unixbench.throughput"
+    assert (claim["metric"], claim["side"]) == ("pwrite-4k/time", "lower")
+    assert not (second / "robot-published").exists() and "not imported" in done.output
+    done = init(second, MULTI, "--test", "3")
+    assert isinstance(done.exception, InputError) and "2: 4.6% improvement" in done.exception.remedy
+
+
+def test_each_file_is_named_once_and_there_is_one_answer(tmp_path: Path) -> None:
+    done = init(tmp_path, "robot-mail-context-switch.txt")
+    assert "Wrote" not in done.stdout and done.stdout.count("The answer") == 1
+    assert "Reproduced or not" not in done.output
+    assert f"3. The answer: kduel diff {tmp_path}/robot-run --claims {tmp_path}/robot-claims.toml" in done.output
+
+
+def test_the_page_has_every_test_of_will_it_scale() -> None:
+    page = (Path(__file__).parents[2] / "docs/robot-reports.md").read_text()
+    assert will_it_scale_table() in page, will_it_scale_table()
+
+
+def will_it_scale_table() -> str:
+    rows = [(name, one, "") if isinstance(one, str) else (name, one["operation"], one["differs"])
+            for name, one in KNOWN["will-it-scale"].items()]  # fmt: skip
+    lines = [f"| {name} | {operation} | {differs} |".replace("|  |", "| |") for name, operation, differs in rows]
+    return "| its test | here | what the test does otherwise |\n|---|---|---|\n" + "\n".join(lines) + "\n"
 
 
 def test_a_report_without_a_direction_has_no_claim(tmp_path: Path) -> None:
@@ -154,7 +216,7 @@ def test_exact_counts_are_studies_of_their_own(tmp_path: Path) -> None:
     study = study_of((tmp_path / "robot-lines.toml").read_text())
     assert (study.machine, study.steps[0].label) == ("icount", "pipe-threads")
     study = study_of((tmp_path / "robot-exact.toml").read_text())
-    assert (study.machine, study.steps[0].label) == ("icount", "pipe")
+    assert (study.machine, study.steps[0].label) == ("icount", "pipe-threaded")
     assert study.steps[0].parameters["mode"] == "exact" and list(study.steps[0].primary) == ["instructions"]
 
 

@@ -35,6 +35,7 @@ OF_THE_QUEUE = frozenset(
     ("suite", "category", "job_origin", "queue", "testbox", "branch", "commit", "job_file", "id", "queuer_version")
 )
 """Keys of a job.yaml that say nothing of what was measured."""
+NOT_COUNTED = "Instructions are counted: neither waiting nor caches."
 MOST_CPUS = 64
 MOST_TASKS = 1000
 MOST_STREAMS = 128
@@ -47,11 +48,23 @@ class NearestTest(NamedTuple):
     table: dict[str, Any]
     primary: str
     nearness: str
+    scale: str
+    """How many tasks of what kind there are here, and were there."""
+    left_out: str = ""
+    """What the report's test has and this has not: what may lie in it is not contradicted here."""
 
 
-def write_from_report(mail: Path, file: Path, tree: str) -> None:
-    """Write the study; beside it the claim, the published figures, and studies that count a single operation of the kernel."""
-    report = read_report(mail)
+def write_from_report(mail: Path, file: Path, tree: str, test: int = 1) -> None:
+    """Write the study of one of the mail's tests; beside it the claim, the published figures, and studies that count a single
+    operation of the kernel."""
+    whole = read_report(mail)
+    tests = [whole, *whole.further]
+    if not 1 <= test <= len(tests):
+        listed = "; ".join(f"{number}: {one.named}" for number, one in enumerate(tests, 1))
+        raise InputError(
+            f"{mail.name} has no test {test}", printable(f"Give --test with a number of: {listed}.")[:1000]
+        )
+    report = tests[test - 1]
     threads, sockets = size_of(report.machine)
     cpus = max(1, min(os.cpu_count() or 1, MOST_CPUS, threads or MOST_CPUS))
     nodes = min(sockets, cpus)
@@ -68,31 +81,41 @@ def write_from_report(mail: Path, file: Path, tree: str) -> None:
     label = study.steps[0].label
     documents = {file: text}
     if report.side:
-        documents[claims] = claim_text(report, f"{label}/{asked.primary}")
+        documents[claims] = claim_text(report, f"{label}/{asked.primary}", asked.left_out)
     if asked.table["use"] == "kbench":
         documents[exact] = exact_text(report, asked, tree)
         if report.side:
-            documents[exact_claims] = claim_text(report, f"{label}/instructions")
+            left_out = f"{asked.left_out} {NOT_COUNTED}".strip()
+            documents[exact_claims] = claim_text(report, f"{label}/instructions", left_out)
         if report.testcase == "will-it-scale":
             documents[lines] = lines_text(report, asked, tree)
     for path in (*documents, published):
         if os.path.lexists(path):
             raise InputError(f"{path} exists already", "Give another name: kduel init --from-report MAIL NAME.toml.")
-    if report.table.figures:
+    imported = test == 1 and bool(report.table.figures)
+    if imported:
         bring_in([Source(mail)], published, format_name=PLUGIN.name)
     for path, content in documents.items():
         write(path, content.encode())
+    diff = "kduel diff {} --claims {}"
+    answer = f"kduel report {shell_word(run)} -f mail. There is no claim: the mail does not say in which direction it went."
+    count, counted = f"kduel run {shell_word(exact)} --out {shell_word(exact_run)}", ""
+    if report.side:
+        answer = diff.format(shell_word(run), shell_word(claims))
+        counted = f"; {diff.format(shell_word(exact_run), shell_word(exact_claims))}"
+    place = f" ({report.tree})" if report.tree else ""
     steps = [
         f"What differs from the robot's measurement is said in {file}.",
-        f"The mail's figures: kduel report {shell_word(published)}" if report.table.figures else "The mail has no figures.",
-        f"1. A kernel tree with both commits, as {tree}{f' ({report.tree})' if report.tree else ''}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
+        *(f"The mail names another test, {number}: {one.named}. Its study: --test {number}"
+          for number, one in enumerate(tests, 1) if number != test),
+        f"The mail's figures: kduel report {shell_word(published)}" if imported
+        else "The mail's figures of this test are not imported." if report.table.figures else "The mail has no figures.",
+        f"1. A kernel tree with both commits, as {tree}{place}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
         "   Without one: two releases as the contenders' kernel and name; docs/robot-reports.md says what that shows",
         f"2. kduel run {shell_word(file)} --out {shell_word(run)}",
-        f"   Exact on any host: kduel run {shell_word(exact)} --out {shell_word(exact_run)}" if exact in documents else "",
+        f"3. The answer: {answer}",
+        f"   Exact on any host, 2 and 3: {count}{counted}" if exact in documents else "",
         f"   kduel run {shell_word(lines)}, for the cache lines that many tasks share" if lines in documents else "",
-        f"3. The answer: kduel report {shell_word(run)} -f mail",
-        f"   Reproduced or not: kduel diff {shell_word(run)} --claims {shell_word(claims)}" if claims in documents
-        else "   There is no claim to test: the report does not say in which direction it went.",
     ]  # fmt: skip
     emit("\n".join(filter(None, map(printable, steps))) + "\n")
 
@@ -126,49 +149,69 @@ def asked_of(report: RobotReport, tasks: int) -> NearestTest:
     if test == "all" and report.metric.count(".") == 2:
         test = report.metric.split(".")[1]
     known = tomllib.loads((resources.files("kduel.cli") / "robot_tests.toml").read_text("utf-8")).get(suite, {})
-    operation = known.get(test) or known.get(test.rstrip("0123456789"))
+    near_to = known.get(test) or known.get(test.rstrip("0123456789"), "")
+    operation = near_to if isinstance(near_to, str) else near_to["operation"]
+    many = f"{tasks} {'task' if tasks == 1 else 'tasks'} here, to this guest's CPUs as many as there"
+    table: dict[str, Any] = {}
     if operation == "sysbench-cpu":
         near = f"{test} stays in user space, and so does sysbench's calculation of primes, {tasks} threads."
-        return NearestTest({"use": operation, "threads": tasks}, "events-per-second", near)
+        return NearestTest({"use": operation, "threads": tasks}, "events-per-second", near, many)
     if operation:
-        near = f"{suite}'s {test} is measured by its nearest operation, kbench's {operation}, one task at a time."
-        return NearestTest({"use": "kbench", "operation": operation}, "time", near)
+        near = f"{suite}'s {test} is measured by its nearest operation, kbench's {operation}."
+        differs = "" if isinstance(near_to, str) else near_to["differs"]
+        return kbench_asked(report, operation, " ".join(filter(None, (near, differs))), differs)
     if suite == "stress-ng" and STRESSOR.fullmatch(test):
         near = f"stress-ng itself, {tasks} instances. One operation differs between its versions, and so do figures."
-        table: dict[str, Any] = {"use": "stress-ng", "stressor": test, "instances": tasks}
+        table = {"use": "stress-ng", "stressor": test, "instances": tasks}
         if test not in get_args(Stressor):
             table = {"use": "command", "label": f"stress-ng-{test}", "command": COMMAND.format(test, tasks)}
             table |= {"packages": ["stress-ng"], "metrics": tomllib.loads(f"metrics = {RATE}")["metrics"]}
-        return NearestTest(table | {"time": 2}, "operations-per-second", near)
+        return NearestTest(table | {"time": 2}, "operations-per-second", near, many)
     if suite == "hackbench":
         table = {"use": "hackbench", "groups": tasks, "threads": facts.get("mode", "").startswith("thread")}
         near = f"hackbench itself, {tasks} groups: the time of 100 loops in place of a throughput."
-        return NearestTest(table | {"pipe": facts.get("ipc") == "pipe"}, "time", near)
+        return NearestTest(table | {"pipe": facts.get("ipc") == "pipe"}, "time", near, many)
     if suite == "netperf" and test in ("TCP_RR", "TCP_CRR", "UDP_RR"):
         near = "netperf itself over loopback, one request at a time."
-        return NearestTest({"use": "netperf", "test": test.lower()}, "transactions-per-second", near)
+        return NearestTest(
+            {"use": "netperf", "test": test.lower()}, "transactions-per-second", near, "1 connection here"
+        )
     if suite == "netperf" and test in ("TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE"):
         streams = min(tasks, MOST_STREAMS)
         near = f"netperf's {test} is measured by iperf3's TCP over loopback, {streams} streams."
-        return NearestTest({"use": "iperf3", "streams": streams}, "throughput", near)
+        return NearestTest({"use": "iperf3", "streams": streams}, "throughput", near, many)
     if suite == "fio-basic" and "rw" in facts:
-        return fio_asked(report, tasks)
+        return fio_asked(report, tasks, many)
     raise InputError(
         f"nothing here is near to the report's test, {printable(f'{suite}, {test}')[:100]}",
         'Write a study (kduel init) with use = "command" and the program itself; kduel import takes the mail\'s figures.',
     )
 
 
-def fio_asked(report: RobotReport, tasks: int) -> NearestTest:
+def kbench_asked(report: RobotReport, operation: str, near: str, differs: str) -> NearestTest:
+    """An operation, once at a time; beside a sleeping thread where the test's tasks are threads, which share files and memory."""
+    table: dict[str, Any] = {"use": "kbench", "operation": operation}
+    mode, tasks = report.parameters.get("mode", ""), report.parameters.get("nr_task", "")
+    scale = "1 task here"
+    if report.testcase == "will-it-scale" and mode.startswith("thread"):
+        table["threaded"] = True
+        scale += " beside a thread that sleeps"
+    alone = tasks == "1" or (not tasks and report.testcase != "will-it-scale")
+    of_many = "" if alone else f"One task is measured, not {tasks or 'many'} at once."
+    return NearestTest(table, "time", near, scale, " ".join(filter(None, (of_many, differs))))
+
+
+def fio_asked(report: RobotReport, tasks: int, scale: str) -> NearestTest:
     """One pattern of fio on the scratch disk."""
     facts, metric = report.parameters, report.metric
     engine = facts.get("ioengine", "")
     engine = engine if engine in ("sync", "libaio", "io_uring") else "psync"
-    table = {"use": "fio", "rw": facts["rw"], "bs": facts.get("bs", "4K").upper(), "ioengine": engine}
+    table: dict[str, Any] = {"use": "fio", "rw": facts["rw"], "bs": facts.get("bs", "4K").upper(), "ioengine": engine}
     way = "write" if "write" in (metric if facts["rw"].endswith("rw") else facts["rw"]) else "read"
     kind = "latency-p50" if "lat" in metric else "bandwidth" if "bw" in metric else "iops"
     near = f"fio itself with {engine}, {tasks} jobs on files of 64 MiB on the scratch disk."
-    return NearestTest(table | {"numjobs": tasks, "direct": facts.get("direct") == "direct"}, f"{way}-{kind}", near)
+    table |= {"numjobs": tasks, "direct": facts.get("direct") == "direct"}
+    return NearestTest(table, f"{way}-{kind}", near, scale)
 
 
 def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any], tree: str) -> str:
@@ -184,13 +227,14 @@ def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any],
         f"With {given or 'parameters that the report does not name'}"[:1500] + ".",
         "",
         f"Here: {asked.nearness}",
+        tasks_text(report, asked),
         f"The machine becomes a guest with {', '.join(f'{key} {value}' for key, value in machine.items())}.",
         "The kernels have the tree's default configuration; the robot's is linked in its mail: config=FILE+guest.",
         "Its governor, compiler, root, disks and file systems are not repeated.",
     ]
     return (
-        "".join(f"# {part}".rstrip() + "\n" for line in lines for part in wrap(printable(line), 116) or [""])
-        + study_head(report, "", min(5.0, max(0.5, half)), "  # half of the reported change, from 0.5 to 5")
+        "".join(map(comment, lines))
+        + study_head(report, asked, "", min(5.0, max(0.5, half)), "  # half of the reported change, from 0.5 to 5")
         + contenders_text(report, tree)
         + '\n[machine]\nkind = "qemu"\n'
         + lines_of(machine)
@@ -200,9 +244,9 @@ def study_text(report: RobotReport, asked: NearestTest, machine: dict[str, Any],
 
 def exact_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     """The study of the operation's path length."""
-    table = {"use": "kbench", "operation": asked.table["operation"], "mode": "exact", "primary": ["instructions"]}
-    about = "The instructions of the operation, counted exactly: no cache misses, no waiting."
-    return counted_text(report, tree, about, "-exact", 1, table)
+    table = asked.table | {"mode": "exact", "primary": ["instructions"]}
+    about = f"The instructions of the operation, counted exactly: no cache misses, no waiting. {tasks_text(report, asked)}"
+    return counted_text(report, asked, tree, about, "-exact", 1, table)
 
 
 def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
@@ -213,21 +257,37 @@ def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     workers = "threads" if threads else "processes"
     table = {"use": "sharing", "operation": operation, "workers": workers, "primary": ["lines"]}
     about = "The cache lines that two CPUs share in the operation, counted exactly: what many tasks at once wait for."
-    return counted_text(report, tree, about, "-lines", 2, table)
+    asked = asked._replace(scale=f"2 {workers} here")
+    return counted_text(report, asked, tree, about, "-lines", 2, table)
 
 
-def counted_text(report: RobotReport, tree: str, about: str, end: str, cpus: int, table: dict[str, Any]) -> str:
+def counted_text(
+    report: RobotReport, asked: NearestTest, tree: str, about: str, end: str, cpus: int, table: dict[str, Any]
+) -> str:
     """A study on exact CPUs."""
     return (
-        f"# {about}\n{study_head(report, end, 1.0)}{contenders_text(report, tree)}"
+        f"{comment(about)}{study_head(report, asked, end, 1.0)}{contenders_text(report, tree)}"
         f'\n[machine]\nkind = "icount"\ncpus = {cpus}\n\n[settle]\nmode = "fixed"\nseconds = 3\n\n[blocks]\nmax = 1\n'
         f"\n[[benchmark]]\n{lines_of(table)}"
     )
 
 
-def study_head(report: RobotReport, end: str, delta: float, why: str = "") -> str:
+def tasks_text(report: RobotReport, asked: NearestTest) -> str:
+    """What of the report's mode and number of tasks is repeated."""
+    given = [
+        f"{key} = {report.parameters[key]}" for key in ("mode", "nr_task", "nr_threads") if key in report.parameters
+    ]
+    there = " and ".join(given) or "a number of tasks that the report does not state"
+    return f"In place of {there}: {asked.scale}. {asked.left_out}".strip()
+
+
+def comment(line: str) -> str:
+    return "".join(f"# {part}".rstrip() + "\n" for part in wrap(printable(line), 116) or [""])
+
+
+def study_head(report: RobotReport, asked: NearestTest, end: str, delta: float, why: str = "") -> str:
     """The table [study]."""
-    title = printable(f"Does it happen here: {report.headline}?")[:200]
+    title = printable(f"Does it happen here: {report.headline}? In place of the robot's tasks: {asked.scale}.")[:200]
     return f'\n[study]\nname = "robot-{report.commit[:10]}{end}"\ntitle = {as_toml(title)}\ndelta = {delta}{why}\n'
 
 
@@ -249,14 +309,17 @@ def lines_of(table: dict[str, Any]) -> str:
     return "".join(f"{key} = {RATE if key == 'metrics' else as_toml(value)}\n" for key, value in table.items())
 
 
-def claim_text(report: RobotReport, metric: str) -> str:
+def claim_text(report: RobotReport, metric: str, left_out: str) -> str:
     """The claim in terms of a study's own metric, `label/name`."""
     better = "lower" if metric.endswith(("/time", "/instructions")) or "latency" in metric else "higher"
     same = better == better_of(report.metric.partition(".")[2])
     side = report.side if same else {"higher": "lower", "lower": "higher"}[report.side]
     before, after = names_of(report)
-    table = {"says": printable(report.headline), "metric": metric, "before": before, "after": after, "side": side}
+    table: dict[str, Any] = {"says": printable(report.headline), "metric": metric, "before": before, "after": after}
+    table |= {"side": side, "commits": [report.parent, report.commit]}
+    table |= {"leaves_out": printable(left_out)} if left_out else {}
     return (
-        "# kduel diff RUN --claims FILE: supported is reproduced here; not supported, and contradicted, is not reproduced.\n"
+        "# kduel diff RUN --claims FILE: supported is reproduced here; not supported, and contradicted, is not reproduced;\n"
+        "# not testable is no answer: other kernels than these commits, or what the robot's test has and this has not.\n"
         f"\n[[claim]]\n{lines_of(table)}"
     )

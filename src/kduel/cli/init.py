@@ -20,7 +20,8 @@ from kduel.core.errors import InputError
     "MAIL",
 )  # fmt: skip
 @option("--tree", "With --from-report: the git tree that has the commits.", metavar="DIR", default="linux")
-def command(file: Path, schema: bool, from_report: Path | None, tree: str) -> None:
+@option("--test", "With --from-report: which of the tests that the mail names.", int, "N", default=1)
+def command(file: Path, schema: bool, from_report: Path | None, tree: str, test: int) -> None:
     """Write FILE, a study that runs as it is and explains every key; - is standard output. Then: kduel run FILE.
 
     With --from-report it is the study that a mail of the kernel test robot asks for. Beside it are written the mail's claim, its
@@ -36,7 +37,7 @@ def command(file: Path, schema: bool, from_report: Path | None, tree: str) -> No
     if from_report is not None:
         from kduel.cli.from_report import write_from_report
 
-        write_from_report(from_report, file, tree)
+        write_from_report(from_report, file, tree, test)
         return
     text = (resources.files("kduel.cli") / "init.toml").read_text("utf-8")
     if file == STDOUT:

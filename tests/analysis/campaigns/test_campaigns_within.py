@@ -137,6 +137,7 @@ def test_exact_counts_of_two_runs_on_one_machine_need_no_repetition(run: Path, t
     assert not [w for m in other.changes for w in m.warnings if w.code == "single-trial"]
     text = wording.page_of(campaigns([f"{run}:{names[0]}", f"{again}:{names[1]}"]), [])
     said = str(text)
+    assert wording.OVER_CONDITIONS in said
     assert "no verdict" not in said and "n = 1 in every column" not in said and "faster" not in said
 
 

@@ -52,6 +52,10 @@ class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
     """What the source puts the change down to: `hardware.connected`, `packages`, `kernel`."""
     best: str = ""
     """The column that the source calls the best."""
+    commits: list[str] = field(default_factory=list)
+    """The two commits that the claim is about, before and after: of other kernels nothing follows about them."""
+    leaves_out: str = ""
+    """What the claim is about and the metric is not. What lies in it cannot be contradicted."""
     untestable: str = ""
     """Why no data of the source can test it."""
     refuted: str = ""
@@ -105,7 +109,29 @@ def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, de
         return judge_excess(claim, by_name[claim.after])
     if claim.spread:
         return judge_spread(claim, by_name[claim.before], by_name[claim.after])
-    return judge_change(claim, found, delta)
+    judged = judge_change(claim, found, delta)
+    if claim.leaves_out:
+        judged.reasons.append(claim.leaves_out)
+        if judged.standing == "contradicted":
+            judged.standing = "not testable"
+    others = [
+        f"{name} is not known to be {commit[:12]}"
+        for name, commit in zip((claim.before, claim.after), claim.commits, strict=False)
+        if not is_of(by_name[name], commit)
+    ]
+    if others:
+        judged.standing = "not testable"
+        other = f"Nothing follows about the commit: {' and '.join(others)}; whatever else differs counts as well."
+        judged.reasons.insert(0, other)
+    return judged
+
+
+def is_of(column: Column, commit: str) -> bool:
+    """True if the column's kernel is of a commit: built from it, or, in imported results, called so. COMMIT~1 may be any other."""
+    built = column.contender if column.imported else column.commit
+    if "~" in commit:
+        return bool(built) and (column.imported or not built.startswith(commit.partition("~")[0]))
+    return bool(built) and (built.startswith(commit) or commit.startswith(built))
 
 
 def check(claim: Claim, everything: Campaigns) -> None:
@@ -143,7 +169,9 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
     judged = JudgedClaim(claim=claim, standing="supported", change_pct=ratio)
     if claim.printed and not agrees(ratio, claim.printed):
         judged.standing = "contradicted"
-        judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed.replace('..', ' to ')} %.")
+        judged.reasons.append(
+            f"The figures compared give {percent(ratio)}, not {claim.printed.replace('..', ' to ')} %."
+        )
     elif claim.printed:
         judged.reasons.append(f"The figure recomputes ({percent(ratio)}).")
     if claim.side and change.verdict in ALIKE:
@@ -151,7 +179,7 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
     elif claim.side and (ratio > 0) != (claim.side == "higher"):
         # Where several values decide nothing, the side on which their means lie is chance.
         judged.standing = "not supported" if known and change.verdict == "undecided" else "contradicted"
-        judged.reasons.append(f"Its own figures give {percent(ratio)}, which is not {claim.side}.")
+        judged.reasons.append(f"The figures compared give {percent(ratio)}, which is not {claim.side}.")
     if claim.same and known:
         alike = change.verdict in ALIKE or change.below_delta
         judged.standing = "supported" if alike else "contradicted" if differs(change) else "not supported"

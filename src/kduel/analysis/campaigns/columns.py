@@ -57,6 +57,8 @@ class Column(Struct, kw_only=True):
     """One a trial; empty where nothing is known."""
     series: dict[tuple[str, str], Series]
     """By step label and metric name."""
+    commit: str = ""
+    """From which the kernel was built, where it came from a git tree."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By label: the benchmark (`use`) and its parameters; of imported results with what it was called, where the files say."""
     exact: dict[str, Any] = field(default_factory=dict)
@@ -151,6 +153,7 @@ def own_columns(run: RunDir) -> list[Column]:
     started = first_date(record.started for record in records)
     counts = {"seed": lock.seed, "steps": list(parameters), "parameters": parameters}
     exact = machine | counts if lock.machine.exact else {}
+    commits = {kernel.spec: str(kernel.provenance.get("commit", "")) for kernel in lock.kernels}
     found = []
     for contender in lock.contenders:
         own = [record for record in records if record.contender == contender.name]
@@ -160,6 +163,7 @@ def own_columns(run: RunDir) -> list[Column]:
         column = Column(
             name=contender.name, run=run.path, contender=contender.name, when=started, imported=False,
             environments=[environment | shared for environment in environments[contender.name]],
+            commit=commits.get(contender.kernel, ""),
             series=series(tables, contender.name, parameters), steps=parameters, exact=exact,
             void=sum(record.status == "void" for record in own), trials=len(own),
             outcomes=[trial_result(record, run.directory(record.id)) for record in own], changed=changed,

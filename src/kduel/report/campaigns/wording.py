@@ -23,6 +23,10 @@ MOST_NAMED = 6
 """Runs that the first sentence says which they are."""
 BETWEEN = "95 % confidence for all comparisons together. What drifted between the runs counts as a change, too."
 UNDECIDED = "Undecided is not the same as equal: more measurements of both may decide."
+OVER_CONDITIONS = (
+    "What was counted under several conditions has its median here, and its change is the median of the differences under each: "
+    "these values need not differ by it."
+)
 MOST_PAIRS = 2
 """Pairs that the first sentences are about."""
 MOST_CHANGES = 10
@@ -213,7 +217,9 @@ def results_section(found: Campaigns) -> PageSection:
     ]
     head = ["metric", *(column.letter for column in found.columns), "n"]
     table = CampaignTable(head=head, rows=rows) if rows else None
-    return PageSection(heading="Results", table=table, bullets=reliability_lines(found.rows))
+    counted = any(change.scale == "exact" for pair in found.between for change in pair.changes)
+    sentences = [OVER_CONDITIONS] if counted else []
+    return PageSection(heading="Results", sentences=sentences, table=table, bullets=reliability_lines(found.rows))
 
 
 def reliability_lines(rows: Sequence[MetricRow]) -> list[str]:

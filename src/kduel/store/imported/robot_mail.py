@@ -28,6 +28,8 @@ NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?", re.ASCII)
 CHANGE = re.compile(r"[+-]\d{1,30}(?:\.\d{1,20})?%?", re.ASCII)
 METRIC = re.compile(r"([\w-]+)\.(\S+)", re.ASCII)
 SCALAR = re.compile(r" *(?:- )?([A-Za-z_][\w.-]*): +(?:'([^']*)'|\"([^\"]*)\"|([^'\"\s#&*!|>%@`{\[].*))")
+FURTHER = re.compile(r"\| ?(testcase: change|test machine|test parameters|) *\| (.*?) *\|?")
+FURTHER_CHANGE = re.compile(r"(\S+): (\S+) ([+-]?\d+(?:\.\d+)?)% (regression|improvement)")
 REMEDY = "Give the mail as it came (saved, or its text copied), or the job.yaml that belongs to it."
 
 
@@ -67,11 +69,19 @@ class RobotReport(Struct, kw_only=True):
     table: Table = field(default_factory=Table)
     others: int = 0
     """Number of tables that are of other tests or machines."""
+    further: list["RobotReport"] = field(default_factory=list)
+    """The other tests on which the mail says that the commit has an impact."""
 
     @property
     def headline(self) -> str:
         """The change, in the robot's words."""
         return f"{self.change}% {self.word} of {self.metric}" if self.word else f"{self.testcase} changed"
+
+    @property
+    def named(self) -> str:
+        """The change and what it was measured with."""
+        facts = [f"{key} {self.parameters[key]}" for key in ("test", "mode", "nr_task") if key in self.parameters]
+        return f"{self.headline} ({', '.join(facts)})" if facts else self.headline
 
     @property
     def parent(self) -> str:
@@ -103,8 +113,7 @@ def read_report(path: Path) -> RobotReport:
         read_job(lines, report)
     tables = list(read_tables(lines))
     if tables:
-        own = (one for one in tables if any(figure.name == report.metric for figure in one.figures))
-        report.table = next(own, tables[0])
+        report.table = table_of(report, tables) or tables[0]
         report.others = len(tables) - 1
         if report.table.columns[1].startswith(report.commit):
             report.commit = report.table.columns[1]
@@ -113,7 +122,45 @@ def read_report(path: Path) -> RobotReport:
     if not report.commit or not report.testcase:
         what = "commit" if report.testcase else "test"
         raise InputError(f"{path.name} is no mail of the kernel test robot: no {what} is named in it", REMEDY)
+    for other in read_further(lines, report):
+        other.table = table_of(other, tables) or Table(columns=report.table.columns)
+        other.parameters = other.table.facts | other.parameters
+        report.further.append(other)
     return report
+
+
+def table_of(report: RobotReport, tables: list[Table]) -> Table | None:
+    """The table that has the metric, with no other parameters than the test's."""
+    for table in tables:
+        named = any(figure.name == report.metric for figure in table.figures)
+        if named and all(table.facts.get(key, value) == value for key, value in report.parameters.items()):
+            return table
+    return None
+
+
+def read_further(lines: list[str], report: RobotReport) -> Iterator[RobotReport]:
+    """The tests of the box that begins with "testcase: change", each with what it says of machine and parameters."""
+    other: RobotReport | None = None
+    key = ""
+    for line in lines:
+        if not (found := FURTHER.fullmatch(line.strip())):
+            continue
+        key = found[1] or key
+        if key == "testcase: change":
+            if other:
+                yield other
+            change = FURTHER_CHANGE.match(found[2])
+            other = None
+            if change:
+                other = RobotReport(commit=report.commit, title=report.title, tree=report.tree)
+                other.testcase, other.metric, other.change, other.word = change.groups()
+        elif other and key == "test machine":
+            other.machine = f"{other.machine} {found[2]}".strip()
+        elif other and key == "test parameters" and "=" in found[2]:
+            name, _, value = found[2].partition("=")
+            other.parameters[name.strip()] = value.strip()
+    if other:
+        yield other
 
 
 def body_lines(data: bytes) -> list[str]:
