@@ -50,7 +50,6 @@ def test_other_kernels_say_nothing_about_a_commit(commits: list[str], standing: 
 def test_a_measured_kernel_is_the_commit_that_it_was_built_from(built: str, standing: str, tmp_path: Path) -> None:
     """Its name says nothing: that is the user's choice."""
     before, after = two_columns(tmp_path, 0.9)
-    before.imported = after.imported = False
     before.commit, after.commit = BEFORE, built
     (judged,) = judge_claims([claim(commits=[f"{AFTER}~1", AFTER])], [before, after], delta=1.0)
     assert judged.standing == standing

@@ -127,11 +127,11 @@ def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, de
 
 
 def is_of(column: Column, commit: str) -> bool:
-    """True if the column's kernel is of a commit: built from it, or, in imported results, called so. COMMIT~1 may be any other."""
-    built = column.contender if column.imported else column.commit
+    """True if the column's kernel is of a commit; COMMIT~1 may be any but that."""
+    built = column.commit
     if "~" in commit:
-        return bool(built) and (column.imported or not built.startswith(commit.partition("~")[0]))
-    return bool(built) and (built.startswith(commit) or commit.startswith(built))
+        return bool(built) and not built.startswith(commit.partition("~")[0])
+    return len(built) > 6 and (built.startswith(commit) or commit.startswith(built))
 
 
 def check(claim: Claim, everything: Campaigns) -> None:

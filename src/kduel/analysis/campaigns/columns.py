@@ -58,7 +58,7 @@ class Column(Struct, kw_only=True):
     series: dict[tuple[str, str], Series]
     """By step label and metric name."""
     commit: str = ""
-    """From which the kernel was built, where it came from a git tree."""
+    """From which the kernel was built, where it came from a git tree; what a source that measured elsewhere calls it."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By label: the benchmark (`use`) and its parameters; of imported results with what it was called, where the files say."""
     exact: dict[str, Any] = field(default_factory=dict)
@@ -184,6 +184,7 @@ def imported_columns(path: Path) -> list[Column]:
             contender=name,
             when=stated_date(known[name]),
             imported=True,
+            commit=name,
             environments=[to_builtins(known[name])] if known[name] else [],
             series=series(tables, name, {}),
             steps={label: {**arms[name]} for label, arms in gathering.settings.items() if name in arms},
