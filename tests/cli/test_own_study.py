@@ -106,6 +106,7 @@ def test_what_does_not_fit_is_an_error(kduel, words: list[str], said: str) -> No
         ),
         (["pipe"], "qemu", {"pipe": ["time"]}),
         (["pipe:mode=exact"], "icount", {"pipe": ["instructions"]}),
+        (["mmap+brk/threads/own"], "icount", {"mmap-against-brk-threads": ["lines"]}),
         (["redis-get", "nginx-new"], "icount", {"redis-get": ["instructions"], "nginx-new": ["instructions"]}),
         (["kernel-size"], "build", {"size": ["compressed"]}),
     ],
@@ -129,7 +130,12 @@ def test_a_dry_run_refuses_what_the_run_would(kduel) -> None:
     ("words", "said"),
     [
         (["-b", "redis", "-b", "redis"], "a label of its own: --benchmark NAME:label=LABEL."),
-        (["-b", "redis:slices=x"], "Give --benchmark NAME, and --benchmark NAME:primary=METRIC."),
+        (["-b", "redis:slices=x"], "Give --benchmark NAME:slices=4, or leave it out."),
+        (["-b", "redis:primary=1"], "Give --benchmark NAME, and --benchmark NAME:primary=METRIC."),
+        (["-b", "sharing:operation=futex,workers=threads"], "Give futex-wake, or --benchmark NAME:workers=processes and"),
+        (["-b", "sharing:operation=page"], "benchmark sharing: operation: 'page' is not possible"),
+        (["-b", "mmap/thread"], "Did you mean threads?"),
+        (["--suite", "exact-schedulin"], "Did you mean exact-scheduling?"),
         (["-b", "redis:label=a/b"], "Give --benchmark NAME:label=LABEL of at most"),
         (["-b", "redis-get", "--machine", "qemu"], "or --benchmark NAME:mode=time."),
         (["-b", "kernel-size", "--machine", "qemu"], "Give --machine build; or leave the step out."),
@@ -235,6 +241,21 @@ def test_one_kernel_is_enough_for_a_sweep_over_a_key_of_contenders(kduel) -> Non
     refused = kduel("run", "outside:old", "--dry-run", "-b", "redis", "--sweep", "clients=1,2")
     assert refused.returncode == 2 and "outside-old is one contender; a comparison needs two" in refused.stderr
     assert "`kduel run debian:6.12 --sweep policy=other,fifo:50`" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("two-llc", "Did you mean the study studies/two-llc.toml?"),
+        ("studies/two-llc", "Did you mean the study studies/two-llc.toml?"),
+        ("two-llc.toml", "Did you mean studies/two-llc.toml?"),
+        ("studies/two_llc.toml", "Did you mean studies/two-llc.toml?"),
+        ("nothing.toml", "Name a study file;"),
+    ],
+)
+def test_a_study_without_its_folder_or_ending_is_named(kduel, name: str, said: str) -> None:
+    done = kduel("run", name, "--dry-run")
+    assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
 def test_a_sweep_varies_what_a_command_leaves_open(kduel) -> None:

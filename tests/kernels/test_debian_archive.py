@@ -220,6 +220,8 @@ def test_a_suite_without_signature_is_not_believed(stocked: Mirror, cache: Cache
     signed.write_text(signed.read_text().replace("Origin: Debian", "Origin: Nobody"))
     with pytest.raises(HostError, match=r"could not be read or verified \(trixie: .*BADSIG"):
         got("debian:6.12-cloud", cache, progress)
+    with pytest.raises(HostError, match=r"the others have: .*6\.1\.192-2"):
+        got("debian:61", cache, progress)
     assert any("trixie" in said and "signature" in said.lower() for said in progress.warned)
     assert got("debian:6.1", cache, progress) == "6.1.192-2", "what the other suites have can be had"
     stocked.publish()

@@ -11,6 +11,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.kernels import find_source
 from kduel.kernels.debian import ARCHITECTURES, FLAVOURS, matches_version, parse_spec
 
 number = st.integers(0, 30)
@@ -75,10 +76,22 @@ def test_a_misspelt_flavour_is_no_fault_of_the_network(spec: str) -> None:
         parse_spec("debian:6.12-")
 
 
-@pytest.mark.parametrize("spec", ["debian:", "debian:-rt", "debian:6.1/../x", "debian: ", "debian:6.1 rt"])
+@pytest.mark.parametrize(
+    "spec", ["debian:", "debian:-rt", "debian:6.1/../x", "debian: ", "debian:6.1 rt", "debian: 6.1"]
+)
 def test_nonsense_is_refused(spec: str) -> None:
     with pytest.raises(InputError, match="names no version"):
         parse_spec(spec)
+
+
+@pytest.mark.parametrize("spec", ["6.1", "v6.1", "debain:6.1", "Debian:6.1", "debian:v6.1"])
+def test_a_misspelt_kernel_is_answered_by_the_one_that_it_is_like(spec: str) -> None:
+    with pytest.raises(InputError) as told:
+        find_source(spec)
+    assert told.value.remedy.startswith("Did you mean debian:6.1?")
+    with pytest.raises(InputError) as told:
+        find_source("nosuch:{6}")
+    assert told.value.remedy.startswith("Give arch:")
 
 
 def test_a_setting_that_there_is_not_is_answered_by_those_that_there_are() -> None:

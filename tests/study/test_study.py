@@ -34,6 +34,13 @@ def test_a_version_that_is_a_number_is_refused():
         study_of(HEAD + "[[contender]]\nkernel = 6.10\n" + PIPE)
 
 
+def test_a_topology_of_the_command_line_takes_the_place_of_the_files_cpus():
+    _, settings = read_machine({"kind": "qemu", "cpus": 2, "memory": "1G"}, "qemu:topology=two-llc")
+    assert settings == {"memory": "1G", "topology": "two-llc"}
+    _, settings = read_machine({"kind": "qemu", "cpus": 2}, "qemu:topology=two-llc,cpus=3")
+    assert settings["cpus"] == 3, "what is given itself is not dropped silently"
+
+
 def test_a_byte_order_mark_is_named():
     with pytest.raises(InputError) as refused:
         study_of("\ufeff" + HEAD + TWO + PIPE)

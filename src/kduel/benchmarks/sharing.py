@@ -16,6 +16,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Metric, Statistic
 from kduel.core.metric_results import ACCESSES, LOCKED, SHARED
 from kduel.core.samples import Details
+from kduel.core.text import did_you_mean
 
 SHARED_LINES = "shared-lines"
 """The trial's file in which the plug-in leaves what it counted: a line of JSON for each region, in the order of time."""
@@ -151,7 +152,9 @@ class Sharing(Benchmark[SharingParameters]):
     trial_files = (SHARED_LINES,)
 
     def read_parameters(self, table: dict[str, Any]) -> Any:
-        found = super().read_parameters({"other": table["operation"], **table} if "operation" in table else table)
+        found = super().read_parameters(table)
+        if "other" not in table:
+            found = structs.replace(found, other=found.operation)
         for operation in (found.operation, found.other):
             if operation == "futex" and (found.workers == "threads" or found.objects == "common"):
                 raise InputError(
@@ -209,6 +212,27 @@ def by_condition(visits: list[Visit]) -> dict[str, dict[str, float]]:
         name: {condition: value for condition, value in values.items() if value is not None}
         for name, values in each.items()
         if None not in values.values()
+    }
+
+
+def sharing_table(wanted: str) -> dict[str, str]:
+    """The [[benchmark]] table of OPERATION[+OTHER][/WORKERS][/OBJECTS]. Raises InputError."""
+    operations, *words = wanted.split("/")
+    operation, _, other = operations.partition("+")
+    for word in words:
+        if word not in (*WORKERS, *OBJECTS):
+            raise InputError(
+                f"{wanted}: {word!r} is neither a kind of workers nor of objects",
+                f"{did_you_mean(word, (*WORKERS, *OBJECTS))}Give {', '.join(WORKERS)}; {', '.join(OBJECTS)}.",
+            )
+    workers = next((word for word in words if word in WORKERS), WORKERS[0])
+    objects = next((word for word in words if word in OBJECTS), OBJECTS[0])
+    return {
+        "use": Sharing.name,
+        "operation": operation,
+        "other": other or operation,
+        "workers": workers,
+        "objects": objects,
     }
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from kduel.cli.named_study import is_study_file
@@ -36,19 +36,20 @@ def advise_in_words(command: F) -> F:
     return advising  # type: ignore[return-value]
 
 
-def as_words(remedy: str) -> str:
-    """A remedy with `--benchmark NAME:label=LABEL` in place of `label = "..."`; or how to get a study file."""
+def as_words(remedy: str, of_benchmark: Collection[str] = ()) -> str:
+    """A remedy with `--benchmark NAME:label=LABEL` in place of `label = "..."`; or how to get a study file. `of_benchmark`
+    are a benchmark's parameters, some of which are called like settings of machines."""
     remedy = OR_OPTION.sub(lambda found: "Give " if found[0].startswith("Write") else "", remedy)
     if IN_FILES.search(remedy):
         return f"{remedy} That takes a study file: `kduel init` writes one."
     return (
-        SETTING.sub(setting_in_words, remedy)
+        SETTING.sub(lambda found: setting_in_words(found, of_benchmark), remedy)
         .replace("[[benchmark]]", "the benchmark")
         .replace("[machine]", "--machine")
     )
 
 
-def setting_in_words(found: re.Match[str]) -> str:
+def setting_in_words(found: re.Match[str], of_benchmark: Collection[str]) -> str:
     """One setting as a word."""
     key, value = found["key"], found["value"].strip('["').split('"')[0].rstrip("]")
     value = key.upper() if value == "..." else value
@@ -61,5 +62,5 @@ def setting_in_words(found: re.Match[str]) -> str:
     if key in SETTINGS:
         return f"KERNEL,{key}={value}"
     of_machines = {name for kind in plugins("machines").values() for name in kind.Settings.__struct_fields__}
-    of_machine = key in of_machines and key not in BenchmarkTable.__struct_fields__
+    of_machine = key in of_machines and key not in (*BenchmarkTable.__struct_fields__, *of_benchmark)
     return f"{'--machine KIND' if of_machine else '--benchmark NAME'}:{key}={value}"

@@ -38,7 +38,7 @@ def read_named_study(
     takes its place). With `aa`, one kernel under so many names. Raises InputError."""
     from kduel.machines import machine_kind
     from kduel.store.rundir import is_run
-    from kduel.study.file import parse_study, read_study, suite_text
+    from kduel.study.file import find_study, parse_study, read_study, suite_text
     from kduel.study.load import read_machine
 
     unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
@@ -73,6 +73,10 @@ def read_named_study(
             f"{names[0]} is a run, and no contender",
             f"`kduel resume {again}` continues it, `kduel report {again}` shows it.",
         )
+    elif len(names) == 1 and not Path(names[0]).exists():
+        meant = (f"{names[0]}.toml", f"studies/{Path(names[0]).name}.toml")
+        if near := next((one for one in meant if find_study(Path(one)).is_file()), ""):
+            raise InputError(f"{names[0]!r} is no kernel", f"Did you mean the study {near}?")
     suite = suite or default_suite(machine)
     contenders = contender_tables([*names] * (aa or 1), aa is not None)
     text = (own.text if own else suite_text(suite)) + contenders

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from kduel.cli.advice import as_words
 from kduel.cli.options import Word, option, plugin_option
 from kduel.core.errors import InputError
 from kduel.core.manifest import digest
@@ -95,9 +96,9 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
                 f"--benchmark {printable(words)!r} names no benchmark",
                 "Give one of `kduel list benchmarks`: --benchmark redis.",
             )
-        table = named_as_by_explain(name) or {"use": name}
-        given = read_words(settings, "")
+        given, chosen = read_words(settings, ""), None
         try:
+            table = named_as_by_explain(name) or {"use": name}
             for key in given:
                 if key in {"", *table}:
                     raise InputError(
@@ -113,7 +114,10 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
                 table.setdefault("primary", [chosen.metrics(parameters)[0].name])
                 machine = chosen.only_on or (EXACT_MACHINE if chosen.counts_instructions(parameters) else machine)
         except InputError as error:
-            raise InputError(f"--benchmark {printable(words)}: {error.message}", error.remedy) from error
+            own = chosen.Parameters.__struct_fields__ if chosen else ()
+            raise InputError(
+                f"--benchmark {printable(words)}: {error.message}", as_words(error.remedy, of_benchmark=own)
+            ) from error
         steps += "[[benchmark]]\n" + "".join(f"{as_toml(key)} = {as_toml(value)}\n" for key, value in table.items())
     title = as_toml(shorten(printable(", ".join(benchmarks)), 80))
     name = "-".join(dict.fromkeys(words.partition(":")[0] for words in benchmarks))[:LONGEST_NAME]
@@ -121,14 +125,17 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
 
 
 def named_as_by_explain(name: str) -> dict[str, Any]:
-    """The [[benchmark]] table of an operation or a request that `kduel explain` counts; empty for other names."""
+    """The [[benchmark]] table of an operation or a request that `kduel explain` counts; empty for other names. Raises InputError."""
     from kduel.benchmarks.request import APPLICATIONS
+    from kduel.benchmarks.sharing import sharing_table
     from kduel.benchmarks.support.operations import OPERATIONS
 
     if name in plugins("benchmarks"):
         return {}
     if name in APPLICATIONS:
         return {"use": "request", "application": name}
+    if "/" in name and name.partition("/")[0].partition("+")[0] in OPERATIONS:
+        return sharing_table(name)
     return {"use": "kbench", "operation": name} if name in OPERATIONS else {}
 
 

@@ -88,12 +88,12 @@ def obeys_escapes() -> bool:
     return os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`Did you mean pipe? ` where one of the known names is like a misspelt one; else empty."""
+def did_you_mean(name: str, known: Iterable[str], form: str = "{}") -> str:
+    """`Did you mean pipe? ` where one of the known names is like a misspelt one, which stands in `form`; else empty."""
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), list(known), 1, 0.6)
-    return f"Did you mean {near[0]}? " if near else ""
+    return f"Did you mean {form.format(near[0])}? " if near else ""
 
 
 def cut_in_the_middle(text: str, width: int) -> str:

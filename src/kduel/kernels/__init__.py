@@ -1,5 +1,6 @@
 """Sources of kernels, one module each, here or behind an entry point `kduel.kernels`; `PLUGIN`: a `KernelSource`."""
 
+import re
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.core.text import did_you_mean
 from kduel.kernels.files.modules import modules_place
 
 OTHER_WAYS = (
@@ -120,8 +122,17 @@ def find_source(spec: str, modules: str = "") -> KernelSource:
             return source
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
-        f"Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list sources` explains each.",
+        f"{suggest_spec(spec)}Give {', '.join(source.summary.partition(': ')[0] for source in sources)}; `kduel list sources` explains each.",
     )
+
+
+def suggest_spec(spec: str) -> str:
+    """`Did you mean debian:6.1? ` for a version alone, or a misspelt prefix; else empty."""
+    if version := re.fullmatch(r"[vV]?(\d+(\.\d+)+\S*)", spec):
+        return f"Did you mean debian:{version[1]}? "
+    prefix, colon, rest = spec.partition(":")
+    known = [found[1] for one in plugins("kernels").values() if (found := re.match(r"([a-z-]+):[^ ]", one.summary))]
+    return did_you_mean(prefix, known, f"{{}}:{rest.replace('{', '{{').replace('}', '}}')}") if colon else ""
 
 
 def check_modules(source: KernelSource, spec: str, modules: str) -> None:

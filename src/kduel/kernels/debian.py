@@ -71,11 +71,13 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 def parse_spec(spec: str) -> PackageRequest:
     """Read `debian:...`; without a flavour it is `generic`. Raises InputError."""
-    match = SPEC.fullmatch(spec.removeprefix(PREFIX).strip())
+    match = SPEC.fullmatch(spec.removeprefix(PREFIX))
     assert match is not None
     version = match["version"]
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
         raise InputError(f"{spec!r} names no version of Debian's kernel", SETTINGS if "," in version else EXAMPLES)
+    if re.match(r"[vV]\d", version):
+        raise InputError(f"{spec!r} names no version of Debian's kernel", f"Did you mean {PREFIX}{version[1:]}?")
     if other := re.fullmatch(r"\d+(?:\.\d+)*-([A-Za-z]*)", version):
         raise InputError(
             f"{spec!r}: Debian's kernels have no flavour {other[1]!r}",
@@ -297,16 +299,16 @@ def explain_missing(
         message = f"{wanted.spec}: Debian serves {versions} without {meant[0].lacks[0]}, so it cannot be booted"
     else:
         message = f"Debian's archive has no {wanted.flavour} kernel {wanted.version} for {wanted.architecture}"
+    series = re.match(r"\d+\.\d+|\d+", wanted.version)
+    near = [c for c in usable if series and matches_version(series[0], c.image.version, c.abi)][:8]
+    told = [c.image.version for c in near or _newest_of_series(usable).values()]
     if failed:
         reasons = "; ".join(f"{suite}: {why}" for suite, why in sorted(failed.items())[:3])
         return HostError(
             f"{wanted.spec} was not found, and {len(failed)} of the archive's suites could not be read or verified "
-            f"({reasons})",
+            f"({reasons}); the others have: {', '.join(told) or 'none'}",
             CHECK_MIRROR,
         )
-    series = re.match(r"\d+\.\d+|\d+", wanted.version)
-    near = [c for c in usable if series and matches_version(series[0], c.image.version, c.abi)][:8]
-    told = [c.image.version for c in near or _newest_of_series(usable).values()]
     if near or meant or not series:
         return InputError(message, f"{'Of that series it' if near else 'It'} has: {', '.join(told) or 'none'}.")
     return InputError(message, f"It has: {', '.join(told) or 'none'}. {OTHER_WAYS}")

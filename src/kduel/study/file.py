@@ -11,6 +11,7 @@ from kduel.benchmarks.support.load import Load
 from kduel.core.errors import InputError
 from kduel.core.experiment import Bound, Contender, Role, Scope, Settle
 from kduel.core.slices import Reducer
+from kduel.core.text import did_you_mean
 from kduel.core.toml import parse_toml, read_text
 from kduel.core.turns import Turns
 from kduel.core.validation import keys_of_inner, validation_message
@@ -151,23 +152,33 @@ def suite_text(name: str) -> str:
     """The TOML of a built-in suite. Raises InputError that lists what there is."""
     found = suites()
     if name not in found:
-        raise InputError(f"there is no suite {name!r}; there are {', '.join(found)}", SUITE_REMEDY)
+        raise InputError(
+            f"there is no suite {name!r}; there are {', '.join(found)}", f"{did_you_mean(name, found)}{SUITE_REMEDY}"
+        )
     return found[name]
 
 
 def read_study(path: Path) -> tuple[str, StudyFile]:
     """A study file's text and content. Raises InputError naming file and line or key."""
-    text = read_text(find_study(path), "the study", "Name a study file; `kduel init study.toml` writes one.")
+    remedy = "Name a study file; `kduel init study.toml` writes one."
+    if not (found := find_study(path)).exists():
+        kept = [one.stem for place in study_places() for one in place.glob("*.toml")]
+        remedy = did_you_mean(path.stem, kept, "studies/{}.toml") + remedy
+    text = read_text(found, "the study", remedy)
     return text, parse_study(text, str(path))
 
 
 def find_study(path: Path) -> Path:
     """The file at `path`; for a missing `studies/NAME.toml` the one that comes with KDuel, installed or in a checkout."""
     if not path.exists() and path.parent == Path("studies"):
-        package = Path(str(resources.files("kduel")))
-        places = (package / path, package.parents[1] / path)
-        return next((place for place in places if place.is_file()), path)
+        return next((place / path.name for place in study_places() if (place / path.name).is_file()), path)
     return path
+
+
+def study_places() -> tuple[Path, Path]:
+    """Where the studies that come with KDuel lie: installed, and in a checkout."""
+    package = Path(str(resources.files("kduel")))
+    return package / "studies", package.parents[1] / "studies"
 
 
 def parse_study(text: str, origin: str) -> StudyFile:

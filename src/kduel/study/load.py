@@ -224,7 +224,11 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
     new_kind, _, words = given.partition(":")
     if new_kind != kind:
         kind, settings = new_kind, {}
-    settings |= read_words(words, "place")
+    given_settings = read_words(words, "place")
+    if given_settings.get("topology") and "cpus" not in given_settings:
+        # It determines the number of CPUs, in place of the file's.
+        settings.pop("cpus", None)
+    settings |= given_settings
     check_values(settings, "--machine")
     return kind, settings
 

@@ -19,6 +19,10 @@ from kduel.study.factors import ReadFactor, cross_steps, family_name
 from kduel.study.file import BenchmarkTable
 
 MOST_SLICES = 100
+EXAMPLES = {
+    "label": '"NAME"', "load": '"idle"', "slices": "4", "turns": "50", "emulated": '"exploratory"', "schedstat": "true",
+}  # fmt: skip
+"""Of keys of [[benchmark]] that may be left out."""
 
 
 def check_turns(key: str, turns: Turns | str | None, *words: str) -> None:
@@ -95,7 +99,12 @@ def expand(table: dict[str, Any]) -> list[Step]:
     try:
         use = msgspec.convert(head, BenchmarkTable, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(validation_message(error), 'Give use = "NAME", and primary = ["METRIC", ...].') from error
+        message = validation_message(error)
+        key = message.partition(":")[0].partition("[")[0]
+        remedy = 'Give use = "NAME", and primary = ["METRIC", ...].'
+        if key in EXAMPLES:
+            remedy = f"Give {key} = {EXAMPLES[key]}, or leave it out."
+        raise InputError(message, remedy) from error
     chosen = benchmark(use.use)
     own_load = "load" in chosen.Parameters.__struct_fields__
     rest = {key: value for key, value in table.items() if key not in head or (key == "load" and own_load)}

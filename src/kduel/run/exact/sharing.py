@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from kduel.benchmarks.sharing import OBJECTS, SHARED_LINES, WORKERS, region_of
 from kduel.benchmarks.sharing import PLUGIN as SHARING
+from kduel.benchmarks.sharing import SHARED_LINES, region_of, sharing_table
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
@@ -34,7 +34,7 @@ from kduel.run.exact.measure import exact_machine, make_trial, script_of_all_ste
 from kduel.run.exact.subject import BOOT, STUDY, Subject, check_operation
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
-from kduel.study.contenders import contender_tables
+from kduel.study.contenders import as_toml, contender_tables
 from kduel.study.file import parse_study
 from kduel.study.load import Study, assemble
 
@@ -45,35 +45,19 @@ NAMING = 9
 KEEP_ALLOCATIONS = f"slub_debug=U,{KMALLOC}*"
 """Words of the command line with which the kernel keeps who allocated an object of kmalloc."""
 SNAPSHOT = "@SNAPSHOT@"
-STEP = """[[benchmark]]
-use = "sharing"
-operation = "{operation}"
-other = "{other}"
-workers = "{workers}"
-objects = "{objects}"
-primary = ["lines"]
-"""
 
 
 def sharing_study(kernels: list[str], wanted: str) -> Study:
-    """A study of one operation on two CPUs: OPERATION[+OTHER][/WORKERS][/OBJECTS]. Raises InputError."""
-    operations, *words = wanted.split("/")
-    operation, _, other = operations.partition("+")
-    for name in filter(None, (operation, other)):
+    """A study of one operation on two CPUs, as `sharing_table` reads it. Raises InputError."""
+    for name in filter(None, wanted.partition("/")[0].split("+", 1)):
         check_operation(name)
         if name == BOOT:
             raise InputError("a boot is no operation that two CPUs call", "Name an operation, such as mmap/threads.")
-    for word in words:
-        if word not in (*WORKERS, *OBJECTS):
-            raise InputError(
-                f"{wanted}: {word!r} is neither a kind of workers nor of objects",
-                f"{did_you_mean(word, (*WORKERS, *OBJECTS))}Give {', '.join(WORKERS)}; {', '.join(OBJECTS)}.",
-            )
-    workers = next((word for word in words if word in WORKERS), WORKERS[0])
-    objects = next((word for word in words if word in OBJECTS), OBJECTS[0])
-    step = STEP.format(operation=operation, other=other or operation, workers=workers, objects=objects)
+    step = "".join(f"{key} = {as_toml(value)}\n" for key, value in sharing_table(wanted).items())
     text = STUDY.replace('kind = "icount"', 'kind = "icount"\ncpus = 2')
-    text += step + contender_tables(kernels, len(set(kernels)) < len(kernels))
+    text += f'[[benchmark]]\n{step}primary = ["lines"]\n' + contender_tables(
+        kernels, len(set(kernels)) < len(kernels)
+    )
     return assemble(parse_study(text, "explain"), text, "explain")
 
 
