@@ -159,7 +159,7 @@ def asked_of(report: RobotReport, tasks: int) -> NearestTest:
     if operation:
         near = f"{suite}'s {test} is measured by its nearest operation, kbench's {operation}."
         differs = "" if isinstance(near_to, str) else near_to["differs"]
-        return kbench_asked(report, operation, " ".join(filter(None, (near, differs))), differs)
+        return kbench_asked(report, operation, near, differs)
     if suite == "stress-ng" and STRESSOR.fullmatch(test):
         near = f"stress-ng itself, {tasks} instances. One operation differs between its versions, and so do figures."
         table = {"use": "stress-ng", "stressor": test, "instances": tasks}
