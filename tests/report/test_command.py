@@ -73,6 +73,8 @@ def test_output_replaces_whole_or_not_at_all(kduel: Kduel, place: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
+        (("run", "--format", "svg"), 2, "Did you mean badge? There are:"),
+        (("run", "--format", "md"), 2, "Did you mean markdown? There are:"),
         (("run", "--format", "pdf"), 2, "there is no report format 'pdf'"),
         (("nowhere",), 2, "nowhere"),
         (("run", "-f", "csv", "-o", "missing/out.csv"), 2, "missing/out.csv cannot be written: there is no missing"),

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from kduel.core.plugins import named_plugin
+from kduel.core.errors import InputError
+from kduel.core.plugins import named_plugin, plugins
 from kduel.core.results import Results
 
 
@@ -43,6 +44,13 @@ class Format(ABC):
 
 
 def report_format(name: str) -> Format:
-    """The format of that name. Raises InputError that lists what there is."""
+    """The format of that name. Raises InputError that lists what there is, or names those whose files end so."""
+    found = plugins("report")
+    ending = [one for one in found if found[one].suffix == f".{name}"]
+    if ending and name not in found:
+        raise InputError(
+            f"there is no report format {name!r}",
+            f"Did you mean {' or '.join(ending)}? There are: {', '.join(found)}.",
+        )
     chosen: Format = named_plugin("report", "report format", name)
     return chosen
