@@ -9,6 +9,7 @@ import pytest
 
 from kduel.cli.advice import as_words
 from kduel.cli.own_study import own_study
+from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study
 from kduel.study.steps import read_steps
 
@@ -226,6 +227,30 @@ def test_one_exact_cpu_is_not_compared_with_several(kduel) -> None:
     words = ["-b", "sharing:operation=read", "--machine", "icount:cpus=2", "--sweep", "machine.cpus=1,2"]
     done = kduel("run", "outside:old", "--dry-run", *words)
     assert done.returncode == 2 and "one CPU counts instructions" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["a:x", "b:x", "-b", "hackbench:pipe=true"], "hackbench-10g-pipe-a-x-vs-b-x"),
+        (["a:x", "b:x", "-b", "hackbench:groups=1"], "hackbench-1g-a-x-vs-b-x"),
+        (["a:x", "b:x", "-b", "hackbench"], "hackbench-a-x-vs-b-x"),
+        (["a:x", "-b", "hackbench", "--sweep"], "hackbench-a-x"),
+        ([f"a:{46 * 'x'}", f"b:{42 * 'y'}", "-b", "hackbench"], f"hackbench-a-{46 * 'x'}"),
+    ],
+)
+def test_a_runs_own_directory_names_what_differs(words: list[str], name: str) -> None:
+    from kduel.cli.execute import default_out
+    from kduel.study.load import assemble
+
+    contenders = words[: words.index("-b")]
+    own = own_study([words[words.index("-b") + 1]], None, None, None, None)
+    assert own is not None
+    text = own.text + contender_tables(contenders, False)
+    if "--sweep" in words:
+        text += '[[factor]]\nname = "machine.cpus"\nlevels = [2, 4, 8, 16]\n'
+    study = assemble(parse_study(text, "own"), text, "own")
+    assert default_out(study).name == name
 
 
 @pytest.mark.parametrize("words", ["", ":size=1"])

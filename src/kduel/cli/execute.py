@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 from collections.abc import Iterator
@@ -230,8 +231,11 @@ def show_exact_part(path: Path) -> None:
 
 
 def default_out(study: Study) -> Path:
-    """kduel-runs/SUITE-A-vs-B, or with a number where that one is finished or of another study."""
-    name = slug(f"{study.about.name}-{'-vs-'.join(study.names[:3])}")
+    """kduel-runs/SUITE-A-vs-B, or with a number where that one is finished or of another study; of more than three the kernels."""
+    kernels = dict.fromkeys(contender.kernel for contender in study.contenders)
+    names = list(kernels) if len(study.names) > 3 else study.names
+    # A name is cut where it is too long.
+    name = re.sub(r"(-vs?)?[-.]*$", "", slug(f"{study.about.name}-{'-vs-'.join(names[:3])}"))
     number = 1
     while True:
         path = RUNS / (name if number == 1 else f"{name}-{number}")

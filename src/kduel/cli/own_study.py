@@ -88,7 +88,7 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
     from kduel.study.load import read_words
     from kduel.study.steps import expand
 
-    steps, machine = "", DEFAULT_MACHINE
+    steps, machine, names = "", DEFAULT_MACHINE, list[str]()
     for words in benchmarks:
         name, _, settings = words.partition(":")
         if not name:
@@ -109,7 +109,9 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
             chosen = benchmark(table["use"])
             if isinstance(table.get("primary"), str) and table["primary"] != "*":
                 table["primary"] = [table["primary"]]
-            for step in expand(table):
+            expanded = expand(table)
+            names.append(expanded[0].label if given and len(expanded) == 1 else name)
+            for step in expanded:
                 parameters = chosen.read_parameters(step.parameters)
                 table.setdefault("primary", [chosen.metrics(parameters)[0].name])
                 machine = chosen.only_on or (EXACT_MACHINE if chosen.counts_instructions(parameters) else machine)
@@ -120,7 +122,7 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
             ) from error
         steps += "[[benchmark]]\n" + "".join(f"{as_toml(key)} = {as_toml(value)}\n" for key, value in table.items())
     title = as_toml(shorten(printable(", ".join(benchmarks)), 80))
-    name = "-".join(dict.fromkeys(words.partition(":")[0] for words in benchmarks))[:LONGEST_NAME]
+    name = "-".join(dict.fromkeys(names))[:LONGEST_NAME].rstrip("-")
     return HEAD.format(name=name, title=title, machine=machine) + steps
 
 
