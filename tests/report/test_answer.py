@@ -209,7 +209,7 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results).step == f"{CLOSED}."
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     said = answer(results, "RUN")
-    assert re.match(r"1 metric is undecided, as ", said.step) and said.command == "kduel plan RUN"
+    assert re.match(r"1 comparison is undecided, as ", said.step) and said.command == "kduel plan RUN"
     results.metrics[0].n = 4
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
@@ -358,6 +358,8 @@ def test_a_matrix_is_counted_in_one_way(tmp_path: Path) -> None:
     better = sum(cell.tone == "better" for cell in cells["SCHED_OTHER"])
     assert f"Others: {better - 1} better" in first and better == 3
     assert not re.search(r"\d of \d", answer(results).step)
+    undecided = sum(cell.tone == "undecided" for mine in cells.values() for cell in mine)
+    assert answer(results).step.startswith(f"{undecided} comparisons are undecided"), "those in sight"
     assert not part.exploratory and "false discovery" not in part.sure
 
 
@@ -427,6 +429,16 @@ def test_machines_that_contradict_each_other_have_an_interval_each_and_a_confide
 
 def test_a_loss_is_explained_first_and_a_gain_only_where_nothing_is_open(tmp_path: Path) -> None:
     results = with_exact(tmp_path)
+    timed = next(m for m in results.metrics if m.verdict == "slower")
+    said = answer(results).step
+    assert re.search(
+        r"time the largest loss, perf-bench-sched-pipe \(\+3.9 %\), on a real machine. Where the loss in getpid", said
+    )
+    results.machine.timing_warning = ""
+    assert "perf-bench-sched-pipe" in answer(results).step and "real machine" not in answer(results).step
+    timed.effect_pct = 0.5
+    assert answer(results).step == "Where the loss in getpid comes from:", "the counted one is the largest"
+    timed.verdict = "equivalent"
     assert answer(results).step == "Where the loss in getpid comes from:"
     results.metrics[0].verdict, results.study.fixed = "undecided", len(results.blocks)
     assert answer(results).step == "Where the loss in getpid comes from:"

@@ -116,7 +116,8 @@ def markdown_page(page: CampaignPage) -> str:
 
 def said_below(section: PageSection) -> list[str]:
     """The sentences below the lead, a paragraph each."""
-    return [*filter(None, (" ".join(section.sure), f"{section.step} {section.command}".strip())), *section.sentences]
+    step = f"Next: {section.step} {section.command}".rstrip() if section.step else ""
+    return [*filter(None, (" ".join(section.sure), step)), *section.sentences]
 
 
 HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -10,18 +10,19 @@ from msgspec import structs
 
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
 from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
-from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent, relative_pct
+from kduel.core.format import MISSING, effect, effect_with_interval, interval_text, mean_and_sd, percent, relative_pct
 from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
 from kduel.judge.verdict.headline import matters
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
-from kduel.report.content.answer import largest_words
+from kduel.report.content.answer import SURE, largest_words
 from kduel.report.content.digest import largest_first, side_words
 
 MOST_CONFOUNDS = 60
 MOST_NAMED = 6
 """Runs that the first sentence says which they are."""
-BETWEEN = "95 % confidence for all comparisons together. What drifted between the runs counts as a change, too."
+BETWEEN = f"{SURE}95 % confidence for all comparisons together."
+DRIFT = "What drifted between the runs counts as a change, too."
 UNDECIDED = "Undecided is not the same as equal: more measurements of both may decide."
 OVER_CONDITIONS = (
     "What was counted under several conditions has its median here, and its change is the median of the differences under each: "
@@ -37,7 +38,7 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool
     """Everything, in the order in which it should be read: what changed comes first. `brief`: no more than that and the claims."""
     rest = [] if brief else [columns_section(found), confounds_section(found), results_section(found)]
     if not brief:
-        rest += [attribution_section(found), *(change_section(pair, found) for pair in found.between)]
+        rest += [attribution_section(found), *map(change_section, found.between)]
         rest.append(not_compared_section(found))
     sections = [changed_section(found), *(structs.replace(one, folded=True) for one in rest)]
     if claims:
@@ -79,7 +80,7 @@ def changed_section(found: Campaigns) -> PageSection:
     )
     bullets = changed_lines({column.run: column.changed for column in found.columns})
     return PageSection(
-        heading="", lead=lead, sure=certainty(found, pairs, causes=bool(shown)) if changes else [], step=step,
+        heading="", lead=lead, sure=certainty(found, pairs, shown[:1]) if changes else [], step=step,
         command=command, sentences=sentences, table=table, bullets=bullets,
     )  # fmt: skip
 
@@ -119,11 +120,15 @@ def runs_legend(found: Campaigns) -> list[str]:
     return [f"R{list_few([*said.values()], MOST_NAMED)[1:]}."] if len(runs) > 1 else []
 
 
-def certainty(found: Campaigns, pairs: Sequence[ColumnChange], *, causes: bool) -> list[str]:
-    """Sentences on how sure changes are, and whether anything is known to be their cause."""
+def certainty(
+    found: Campaigns, pairs: Sequence[ColumnChange], largest: Sequence[tuple[ColumnChange, MetricResult]]
+) -> list[str]:
+    """Sentences on how sure changes are, of which the `largest` is given, and whether anything is known to be their cause."""
     run = {column.name: column.run for column in found.columns}
-    sure = [BETWEEN] if any(not pair.exact and run[pair.before] != run[pair.after] for pair in pairs) else []
-    about = [pair.attribution for pair in pairs] if causes else []
+    sure = []
+    if any(not pair.exact and run[pair.before] != run[pair.after] for pair in pairs):
+        sure = [BETWEEN, *(others_change(found, pairs, *one) for one in largest)]
+    about = [pair.attribution for pair in pairs] if largest else []
     known = {one.cause for one in about}
     if len(known) == 1 and (cause := known.pop()):
         group, _, name = cause.rpartition(".")
@@ -131,6 +136,24 @@ def certainty(found: Campaigns, pairs: Sequence[ColumnChange], *, causes: bool) 
     blind = sum(one.cause is None and bool(one.things or one.unknown) for one in about)
     none = "No" if blind == len(pairs) else f"In {blind} of {len(pairs)} pairs no"
     return [*sure, f"{none} cause can be named: too much else differs, or too little is known."] if blind else sure
+
+
+def others_change(found: Campaigns, pairs: Sequence[ColumnChange], pair: ColumnChange, change: MetricResult) -> str:
+    """Sentence on what another contender of the same runs shows in the same metric: whether the machine changed under both."""
+    columns = {column.name: column for column in found.columns}
+    runs = columns[pair.before].run, columns[pair.after].run
+    for other in pairs:
+        if other is pair or (columns[other.before].run, columns[other.after].run) != runs:
+            continue
+        for one in other.changes:
+            if one.n and (one.benchmark, one.metric) == (change.benchmark, change.metric):
+                name, size = columns[other.after].contender, effect_with_interval(one)
+                if matters(one):
+                    return f"{name} changed as well, {size}: it may be drift of the machine."
+                if one.claimed:
+                    return f"{name} did not change between the runs, {size}: no drift of the machine is seen."
+                return f"Whether {name} changed as well is undecided, {size}: it may be drift of the machine."
+    return DRIFT
 
 
 def next_step(found: Campaigns, pair: ColumnChange) -> tuple[str, str]:
@@ -247,8 +270,7 @@ def attribution_section(found: Campaigns) -> PageSection:
     return PageSection(heading="What a change may be attributed to", bullets=bullets)
 
 
-def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
-    names = letters(found)
+def change_section(pair: ColumnChange) -> PageSection:
     shown_changes = [change for change in pair.changes if change.n]
     rows = [
         [
@@ -283,7 +305,7 @@ def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
     ]
     marks = {warning.code: warning.message for change in shown_changes for warning in change.warnings}
     bullets += [f"{code}: {message}" for code, message in marks.items() if code != "single-trial"]
-    heading = f"{names[pair.before]} to {names[pair.after]}: {pair.before} to {pair.after}"
+    heading = f"{pair.before} to {pair.after}"
     return PageSection(heading=heading, sentences=sentences, table=table, bullets=bullets)
 
 

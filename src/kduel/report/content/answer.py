@@ -28,7 +28,7 @@ from kduel.judge.verdict.headline import (
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
 from kduel.report.content.candidates import candidates_claim
-from kduel.report.content.counted import commands_of_parts, explain_command, shows_loss
+from kduel.report.content.counted import commands_of_parts, explain_command, loss_of_time, shows_loss
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first, side_words
 from kduel.report.content.evidence import evidence
@@ -335,12 +335,15 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     undecided = [m for m in results.gating if m.open]
     explained = commands_of_parts(results, run)
     if explained and (not undecided or any(map(shows_loss, results.parts))):
-        return explained[0]
+        before = loss_of_time(results)
+        step, command = explained[0]
+        return f"{before} {step}".lstrip(), command
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
-    some = f"{plural(len(undecided), 'metric')} {'is' if len(undecided) == 1 else 'are'} undecided"
+    seen = in_sight(undecided, results)
+    some = f"{plural(len(seen), 'comparison')} {'is' if len(seen) == 1 else 'are'} undecided"
     rest = some if any(map(matters, results.gating)) else "Undecided"
-    sentence = rest + foremost_reason(undecided, results)
+    sentence = rest + foremost_reason(seen, results)
     if all(m.torn for m in undecided):
         if parts := results.study.parts:
             one = visible(parts[0].machine, 100) or "One machine"
@@ -359,8 +362,21 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
         return sentence, ""
     if not (more := [m for m in undecided if not (m.torn or m.contradicted or reason_of_findings(m))]):
         return sentence, ""
-    short = f"{rest}{foremost_reason(more, results)}".partition(":")[0].rstrip(".")
-    return f"{short}. How many {'blocks' if results.paired else 'trials'} that takes:", f"kduel plan {run}"
+    short = f"{rest}{foremost_reason(in_sight(more, results), results)}".partition(":")[0].rstrip(".")
+    if not results.paired:
+        return (
+            f"{short}. Ask the authors for more trials, or add your own. How many trials that takes:",
+            f"kduel plan {run}",
+        )
+    return f"{short}. How many blocks that takes:", f"kduel plan {run}"
+
+
+def in_sight(undecided: list[MetricResult], results: Results) -> list[MetricResult]:
+    """Of a matrix, those that its cells show, where there are any: what the answer counts."""
+    if not all_placed(results):
+        return undecided
+    firsts = {id(m) for pair in compared_pairs(results) for m in differing(results, *pair)[0]}
+    return [m for m in undecided if id(m) in firsts] or undecided
 
 
 def blocks_wanted(undecided: Sequence[MetricResult], results: Results) -> int:

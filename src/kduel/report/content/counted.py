@@ -269,6 +269,22 @@ def shows_loss(results: Results) -> bool:
     return is_counted(results) and any(m.claimed and side(m) == "worse" and not m.below_delta for m in results.gating)
 
 
+def loss_of_time(results: Results) -> str:
+    """Sentence on the largest loss of all parts where that was timed, so that what explains counts is not all of it; else empty."""
+    lost = [(m, part) for part in results.parts for m in part.gating if matters(m) and side(m) == "worse"]
+    if not lost:
+        return ""
+    metric, part = min(lost, key=lambda one: largest_first(one[0]))
+    if is_counted(part):
+        return ""
+    named = f"{visible(metric.benchmark, 100)} ({effect(metric)})"
+    return (
+        f"Before you decide, time the largest loss, {named}, on a real machine."
+        if part.machine.unreal
+        else f"The largest loss is one of time, {named}, which counts may not explain."
+    )
+
+
 def explain_command(results: Results, run: str, metric: MetricResult) -> str:
     words = ["-b", metric.benchmark]
     if len({m.contender for m in results.metrics}) > 1:

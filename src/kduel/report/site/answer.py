@@ -28,7 +28,7 @@ UNDATED = "unknown"
 STEPS = (
     "To go on with the latest run, in the directory of the runs:",
     "What differs since that began, in the directory of the runs:",
-    "What changed from the last run but one to the last, in the directory of the runs:",
+    "What changed between the last two runs, in the directory of the runs:",
     "What would decide it, and the whole report, in the directory of the runs:",
     "The whole report, in the directory of the runs:",
 )
