@@ -308,7 +308,7 @@ def test_only_what_decides_is_in_it() -> None:
     assert "takes" not in said and "does" not in said and "is 1" not in said
     for metric in primary:
         metric.role = "exploratory"
-    assert "up to 5 % of such differences may be chance" in answer(results).text
+    assert "of the differences shown in this way up to 5 % may be chance" in answer(results).text
 
 
 def test_what_the_benchmark_sets_is_not_in_it() -> None:
@@ -414,8 +414,8 @@ def test_two_candidates_are_set_against_each_other_by_intervals_that_hold_togeth
 
 
 def test_a_bound_has_its_verdict_on_every_contender(tmp_path: Path) -> None:
-    said = "At most 0.1 % of cyclictest-idle/latency above 150 us: "
-    all_of_it = f"{said}violated by debian-6.12; undecided for debian-6.1; kept by debian-7.1."
+    said = "Limit of at most 0.1 % of cyclictest-idle/latency above 150 us: "
+    all_of_it = f"{said}exceeded by debian-6.12; undecided for debian-6.1; kept by debian-7.1 (95 % confidence)."
     assert all_of_it in answer(KINDS["tails"](tmp_path)).text
 
 

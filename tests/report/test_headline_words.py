@@ -45,7 +45,7 @@ def test_a_count_of_metrics_says_which_are_not_judged() -> None:
     results.contenders = [ContenderResult(name=name, kernel=name) for name in "ab"]
     results.metrics = [metric("slower", "m0"), metric("undecided", "m1"), metric("undecided", "m2", harness=True)]
     said = headline_of(results, "a", "b")
-    assert said == "b is slower than a in 1 of 2 primary metrics (1 more not judged)"
+    assert said == "b is slower than a in 1 of 2 primary metrics (1 more set by the benchmark)"
 
 
 def test_equal_rates_over_time_are_not_exactly_equal() -> None:

@@ -92,6 +92,11 @@ class MachinesResult(Struct, kw_only=True):
         """The machines that contradict the others."""
         return [one.machine for one in self.effects if one.contradicts]
 
+    @property
+    def rest(self) -> str:
+        """What a machine of these is set against."""
+        return "the other" if len(self.effects) == 2 else "the others"
+
 
 TOO_SMALL = "too small to matter"
 CONTRADICTED = "machines contradict each other"

@@ -281,6 +281,6 @@ def test_a_machines_effect_has_the_same_digits_everywhere(tmp_path: Path) -> Non
     runs.append(make_run(tmp_path / "b", 36, place="rack2", blocks=4, seed=2))
     merge(runs, tmp_path / "c")
     said = " ".join(called("report", tmp_path / "c").split())
-    (own,) = {*re.findall(r"rack1 contradicts the others: (\S+ %)", said)}
+    (own,) = {*re.findall(r"rack1 contradicts the other: (\S+ %)", said)}
     assert f"rack1 9 {own}" in said
     assert len({*re.findall(r"standard deviation, interval (.*?)\)", said)}) == 1

@@ -298,7 +298,9 @@ def test_the_last_screen_of_a_run_has_the_verdict_on_its_bound(height: int) -> N
     assert [one.bound.verdict for one in found.tails if one.bound] == ["holds", "holds", "violated", "violated"]
     lines = ["".join(part for part, _ in line) for line in closing(found, "RUN", 80, height)]
     said = " ".join(lines[1:4])
-    assert re.match(r"At most 0.1 % of [\w-]+/latency above 100 us: violated by old and new. ", said), lines
+    assert re.match(
+        r"Limit of at most 0.1 % of [\w-]+/latency above 100 us: exceeded by old and new \(95 % confidence\). ", said
+    ), lines
     assert "1 more bound below" in said
     assert len(lines) <= height and lines[-1].endswith("kduel report RUN")
 

@@ -105,7 +105,7 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
     hint = "" if primary or not any(m.claimed and m.hint for m in mine) else HINT
     # The metrics that the sentence does not count, as the benchmark sets them.
     left = sum(m.by_harness for m in primary or mine)
-    apart = f" ({left} more not judged)" if 0 < left < len(primary or mine) else ""
+    apart = f" ({left} more set by the benchmark)" if 0 < left < len(primary or mine) else ""
     return said + hint + apart + disagreement(primary or mine, kind)
 
 

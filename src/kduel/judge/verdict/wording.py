@@ -58,7 +58,7 @@ def about_machines(result: MetricResult) -> str:
             f"Their effects differ by {spread_text(found.spread, found.spread_low, found.spread_high, unit)}."
         )
     said += [
-        f"{one.machine} contradicts the others: {estimate_texts(one.effect, one.low, one.high, unit)[0]} there, "
+        f"{one.machine} contradicts {found.rest}: {estimate_texts(one.effect, one.low, one.high, unit)[0]} there, "
         f"{change(one.others, unit)} elsewhere."
         for one in found.effects
         if one.contradicts and one.others is not None

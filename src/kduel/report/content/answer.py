@@ -322,7 +322,7 @@ def certainty(results: Results) -> str:
     sure = f"{level} % confidence{together}"
     if any(m.hint for m in metrics):
         chance = plain_number(100 * results.study.alpha)
-        sure = f"hints only, as no primary metric is named; up to {chance} % of such differences may be chance"
+        sure = f"hints only, as no primary metric is named; of the differences shown in this way up to {chance} % may be chance"
     return f"{SURE}{sure}; {EMULATED}" if results.machine.unreal else f"{SURE}{sure}"
 
 

@@ -54,7 +54,7 @@ def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
 
     rows = []
     for one in found.effects:
-        note = "contradicts the others" if one.contradicts else "differs in size" if one.differs else ""
+        note = f"contradicts {found.rest}" if one.contradicts else "differs in size" if one.differs else ""
         rows.append(
             row(visible(one.machine, 80) or "this machine", one.n, one.effect, one.low, one.high, note, False)
         )

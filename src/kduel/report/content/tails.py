@@ -7,7 +7,7 @@ from kduel.core.text import enumerate_names, plural, visible
 from kduel.judge.tails.shares import FEWEST_BOOTS
 from kduel.judge.verdict.result import unseen_mode_pct
 
-BOUND_WORDS = {"violated": "violated by", "undecided": "undecided for", "holds": "kept by"}
+BOUND_WORDS = {"violated": "exceeded by", "undecided": "undecided for", "holds": "kept by"}
 
 
 def tail_lines(results: Results) -> list[str]:
@@ -32,16 +32,18 @@ def bound_lines(results: Results) -> list[str]:
 
 
 def bound_claims(results: Results) -> list[str]:
-    """`At most 0.1 % of cyclictest/latency above 150 us: violated by b; undecided for a`: the verdict on all of the first bound that is violated,
+    """`Limit of at most 0.1 % of cyclictest/latency above 150 us: exceeded by b; undecided for a (95 % confidence)`: the verdict on all of the first bound that is violated,
     or else not held by all; how many more there are."""
     found: dict[str, dict[str, list[str]]] = {}
     for tail in results.tails:
         if (bound := tail.bound) is not None:
             what = f"{visible(tail.benchmark, 100)}/{visible(tail.metric, 60)} above {plain_number(bound.limit)} {tail.unit}"
-            verdicts = found.setdefault(f"At most {100 * bound.share:.10g} % of {what}", {})
+            verdicts = found.setdefault(f"Limit of at most {100 * bound.share:.10g} % of {what}", {})
             verdicts.setdefault(bound.verdict, []).append(visible(tail.contender, 200))
+    sure = f" ({plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence)"
     said = [
         f"{what}: {'; '.join(f'{words} {enumerate_names(verdicts[one])}' for one, words in BOUND_WORDS.items() if one in verdicts)}"
+        f"{sure * (set(verdicts) != {'undecided'})}"
         for what, verdicts in sorted(found.items(), key=lambda one: [word not in one[1] for word in BOUND_WORDS])
     ]
     return [*said[:1], *([f"{plural(len(said) - 1, 'more bound')} below"] if said[1:] else [])]

@@ -41,7 +41,10 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
     if waits and not metric.withheld:
         return f"{waits}: continue the run"
     if metric.n == 1:
-        return f"each contender was measured once: measure {rule.fewest} times or more"
+        more = f", {rule.equivalent_from} or more to show that no difference matters" * (
+            rule.equivalent_from > rule.fewest
+        )
+        return f"each contender was measured once: measure {rule.fewest} times or more{more}"
     if metric.withheld:
         return missing_by_arm.PLUGIN.undecided
     if metric.n < rule.fewest:

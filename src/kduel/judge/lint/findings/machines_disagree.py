@@ -10,10 +10,11 @@ from kduel.judge.lint.finding import Cause, Finding
 
 def contradicting(case: Case) -> Iterator[str]:
     """Each machine that the verdict's own statistics distinguish from the others, and that would give another verdict."""
-    for effect in machine_effects(case):
-        if effect.contradicts:
+    found = case.result.machines
+    for effect in found.effects if found else []:
+        if found and effect.contradicts:
             yield (
-                f"{effect.machine} contradicts the others: {comparison_text(case, effect)}. No single verdict holds for all "
+                f"{effect.machine} contradicts {found.rest}: {comparison_text(case, effect)}. No single verdict holds for all "
                 "machines: find out what differs on that machine, and judge it separately."
             )
 
