@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cut_runs import cut_run
@@ -14,6 +15,8 @@ from test_repeats import records
 
 from kduel.core.experiment import Step
 from kduel.guest.size import why_no_memory
+from kduel.guest.turns import BlockTurns
+from kduel.machines import Outcome, qemu
 from kduel.run.script import turn_lengths
 from kduel.store.collect import PreparedSteps
 from kduel.store.documents import read_turns
@@ -270,6 +273,22 @@ def test_boots_that_a_step_measures_are_made_one_after_the_other():
 
     assert measured("sysbench-cpu", "boot-timeline") and measured("systemd-analyze")
     assert not measured("sysbench-cpu", "stress-ng", "memory")
+
+
+@pytest.mark.parametrize(("pinned", "together"), [([0, 1], True), ([0], False)])
+def test_guests_boot_together_only_with_a_cpu_for_each(tmp_path, monkeypatch, pinned, together):
+    monkeypatch.setattr(qemu, "run_in_turns", lambda *_, **__: [Outcome()] * 2)
+    machine = SimpleNamespace(
+        pin_of=lambda _: pinned, by_hand=lambda _: "", launch=print, judge=lambda _, one: one, raised=False
+    )
+    trials = [SimpleNamespace(arm=None, into=tmp_path)] * 2
+    turns = BlockTurns(2, {"01-a": 0.05}, "1", boot_together=True)
+    qemu.InQemu.boot_block(machine, trials, turns)
+    assert turns.boot_together is together
+    # What measures its boot has one at a time, whatever the CPUs.
+    alone = BlockTurns(2, {"01-a": 0.05}, "1")
+    qemu.InQemu.boot_block(machine, trials, alone)
+    assert not alone.boot_together
 
 
 def test_memory_for_all_guests_must_be_there(tmp_path):

@@ -86,7 +86,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 @option("--layouts", "Machine icount: repeat with N address-space layouts.", click.IntRange(1), "N")
 @option(
     "--turns",
-    "Boot the contenders of a block at once, of which one runs at any moment, and change over every MS milliseconds; 0: "
+    "All contenders of a block are alive at once; in a step one runs at any moment, and they change over every MS milliseconds; 0: "
     "after each slice.  [default: the study's, else 50 where guests are emulated and memory suffices, else off]",
     TurnsOption(),
     "MS|off",

@@ -1,4 +1,4 @@
-"""Guests of a block, all alive at once, of which one runs at any moment.
+"""Guests of a block, all alive at once, of which one runs at any moment of a step.
 
 One thread lets guests go and holds them, by `cont` and `stop` of QEMU's machine protocol: under emulation a guest's clocks
 stand still while it is held. Guests boot one after the other, or together where the host has a CPU for each and nobody

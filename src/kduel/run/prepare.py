@@ -239,7 +239,9 @@ def describe_turns(blocks: Blocks, contenders: int) -> str:
     if not blocks.side_by_side:
         return "The contenders of a boot take turns of whole slices: each sets what is its own for a slice, and takes it back."
     how = f"turns of {blocks.turns} ms" if blocks.turns else "turns of whole slices"
-    return f"The {contenders} contenders of a block are alive at once and take {how}: one runs at any moment."
+    return (
+        f"The {contenders} contenders of a block are alive at once and take {how}: in a step one runs at any moment."
+    )
 
 
 def has_timings(prepared: PreparedSteps) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections import deque
@@ -164,8 +163,8 @@ class Trials:
         if not isinstance(turns := blocks.turns, int) or not blocks.side_by_side:
             begun = self.begin(ready, boot, self.repeats.times_made(boot))
             return self.end(ready, boot, begun, ready.machine.boot(begun.trial), other_work)
-        together = len(os.sched_getaffinity(0)) >= len(boot) and not ready.prepared.measure_boots()
         lengths = turn_lengths(boot[0], ready.prepared, turns)
+        together = not ready.prepared.measure_boots()
         block = BlockTurns(len(boot), lengths, str(boot[0].seed), boot_together=together)
         repeats = self.repeats.times_made(boot)
         several = [self.begin(ready, [planned], repeats) for planned in boot]
