@@ -16,11 +16,11 @@ from made_runs import make_run
 
 from kduel.analysis.campaigns import within
 from kduel.analysis.campaigns.claims import Claim, judge_claims
-from kduel.analysis.campaigns.columns import columns
+from kduel.analysis.campaigns.columns import Column, columns, series
 from kduel.analysis.campaigns.compare import ColumnChange, campaigns, compare
 from kduel.cli import kduel
 from kduel.core.errors import InputError
-from kduel.core.experiment import Metric
+from kduel.core.experiment import RESOLUTION, Metric
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_run, rule_of
 from kduel.judge.verdict.judge import judge
@@ -410,3 +410,27 @@ def test_columns_without_a_common_metric_have_no_empty_section(tmp_path: Path) -
     assert "- job/time: one column has it, or none" in page.text(
         wording.page_of(campaigns([f"{run}:new" for run in runs]))
     )
+
+
+def test_two_runs_of_exact_cpus_are_judged_by_their_primary_metrics_and_clocks(run: Path) -> None:
+    """All metrics shared alpha, so that no number of conditions called a difference; and what a trial resolved was lost."""
+
+    def column(name: str, shift: float, resolution: float) -> Column:
+        tables = [
+            Samples(
+                benchmark="wakeup", metric=Metric(f"m{at}", "us", "lower"), primary=not at, counted=True, blocks=[1],
+                scheduled=True, resolution=resolution, values={"a": [20.0 + shift]},
+                conditions={"a": [{f"c{one}": one + shift for one in range(10, 50, 10)}]},
+            )
+            for at in range(30)
+        ]  # fmt: skip
+        first, _ = columns([str(run)])
+        exact = first.exact | {RESOLUTION: 40_000}
+        return msgspec.structs.replace(first, run=run / name, name=name, exact=exact, series=series(tables, "a", {}))
+
+    def called(resolution: float) -> list[tuple[str, str]]:
+        (pair,) = compare([column("old", 0.0, 40.0), column("new", 100.0, resolution)]).between
+        return [(one.role, one.verdict) for one in pair.changes]
+
+    assert called(40.0) == [("primary", "slower")] + [("exploratory", "slower")] * 29
+    assert {verdict for _, verdict in called(150.0)} == {"equal"}, "one of the two resolves no more"

@@ -17,9 +17,9 @@ from kduel.analysis.matrix import Matrix, advise, shape
 from kduel.analysis.matrix.grid import GridPoint, pairs, places
 from kduel.analysis.matrix.growth import growth
 from kduel.analysis.tradeoffs.duels import duels
-from kduel.core.experiment import MachineRecord
+from kduel.core.experiment import RESOLUTION, MachineRecord
 from kduel.core.host import OTHER_WORK
-from kduel.core.metric_results import MetricResult
+from kduel.core.metric_results import ConditionResult, MetricResult
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import StepResult
 from kduel.judge.imported import results as imported_results
@@ -434,6 +434,27 @@ def test_a_difference_too_small_to_matter_has_no_colour() -> None:
     assert "better" in {cell.tone for cell in cells}
     text = report_format("matrix").render(results)
     assert "≈ shown to be less than the 1 % that matter" in text and "▲ −20" in text
+
+
+def test_exact_cpus_have_a_matrix_where_all_trials_of_a_contender_are_void() -> None:
+    """It crashed; and what the clock does not resolve was a difference."""
+    results = crossed(blocks=1)
+    results.machine = MachineRecord(exact=True, facts={RESOLUTION: 5_000_000})
+    void = "debian:6.1 rr:50"
+    for metric in results.metrics:
+        metric.unit, metric.resolution = "ms", 5.0
+        metric.values[void] = [None]
+        if metric.contender != void:
+            shift = 4.0 if metric.contender == "debian:6.12 other" else 100.0
+            metric.conditions = [
+                ConditionResult(name=f"c{at}", block=1, baseline=at, contender=at + shift)
+                for at in (10.0, 20.0, 30.0)
+            ]
+    matrix = shape(results)
+    assert matrix is not None
+    judged = {(j.pair.reference, j.pair.contender): j.result for j in matrix.judged}
+    assert {one.verdict for names, one in judged.items() if void in names} == {"undecided"}
+    assert judged["debian:6.1 other", "debian:6.12 other"].verdict == "equal"
 
 
 def test_every_use_speaks_of_metrics_that_there_are() -> None:

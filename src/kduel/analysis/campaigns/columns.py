@@ -41,6 +41,12 @@ class Series(Struct, kw_only=True):
     """How many trials that were carried out gave no value."""
     beyond: int = 0
     """In how many trials the value lies beyond a histogram."""
+    primary: bool = False
+    """Whether its run declared it before it measured."""
+    scheduled: bool = False
+    """Whether a scheduler decided what exact CPUs do, as in `Samples`."""
+    resolution: float = 0.0
+    """Of the run's clock, trials that resolve less included, in the metric's unit."""
 
 
 class Column(Struct, kw_only=True):
@@ -211,5 +217,8 @@ def series(
             conditions=dict(zip(table.blocks, conditions, strict=bool(conditions))),
             missing=missing_in(table, contender).missing,
             beyond=len(table.beyond.get(contender, ())),
+            primary=table.primary,
+            scheduled=table.scheduled,
+            resolution=table.resolution,
         )
     return found

@@ -1,7 +1,6 @@
 """Campaigns side by side: first what else differs, then each metric by column, then the changes between columns."""
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -12,11 +11,11 @@ from kduel.analysis.campaigns.attribution import Attribution, attribute, differe
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.editions import EDITION
-from kduel.core.experiment import Better, Contender, MachineRecord, resolution_in
+from kduel.core.experiment import Better, Contender, MachineRecord
 from kduel.core.format import parameter_text, percent_size
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Difference, Results, StudyResult
-from kduel.core.samples import SECONDS, Samples
+from kduel.core.samples import Samples
 from kduel.core.text import list_few
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import DeclaredDifferences, differences
@@ -325,10 +324,11 @@ def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Sampl
     blocks = sorted(first.values.keys() | second.values.keys())
     pair = ((before.name, first), (after.name, second))
     conditions = {name: [series.conditions.get(block, {}) for block in blocks] for name, series in pair}
-    resolution = resolution_in(before.exact)
+    scheduled = first.scheduled or second.scheduled
     return Samples(
-        benchmark=key[0], metric=first.metric, primary=True, counted=True, blocks=blocks,
-        scheduled=bool(resolution), resolution=resolution / SECONDS.get(first.metric.unit, math.inf),
+        benchmark=key[0], metric=first.metric, counted=True, blocks=blocks, scheduled=scheduled,
+        # Where chance has a part, primary metrics share alpha: a run's counters would leave them none.
+        primary=first.primary or second.primary or not scheduled, resolution=max(first.resolution, second.resolution),
         values={name: [series.values.get(block) for block in blocks] for name, series in pair},
         conditions=conditions if first.conditions and second.conditions else {},
     )  # fmt: skip

@@ -200,7 +200,8 @@ def judge_pairs(
                 table = table_of(
                     benchmark=place.label, metric=about[place.label][name], values={arm: held[arm] for arm in arms},
                     counted=results.paired and not results.machine.evidence.varies, beyond=beyond[place.label, name],
-                    scheduled=scheduled, conditions={arm: conditions[arm] for arm in arms} if conditions else {},
+                    scheduled=scheduled, conditions={arm: conditions[arm] for arm in arms if arm in conditions},
+                    resolution=max(result.resolution for result in own[place.label, name]),
                     absent={arm: absent[arm] for arm in arms if arm in absent},
                 )  # fmt: skip
                 samples.append(table)

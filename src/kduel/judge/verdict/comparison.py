@@ -142,9 +142,10 @@ class Comparison:
     @cached_property
     def conditions(self) -> list[ConditionResult]:
         """Counts of both arms under the same condition of the same block; exact repetitions are left out."""
-        if not self.table.conditions:
+        known = self.table.conditions
+        if not {self.baseline, self.contender} <= known.keys():
             return []
-        arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
+        arms = known[self.baseline], known[self.contender]
         found: dict[tuple[str, float, float], ConditionResult] = {}
         for block, before, after in zip(self.table.blocks, *arms, strict=True):
             for name, value in before.items():
