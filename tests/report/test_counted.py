@@ -192,7 +192,7 @@ def test_the_page_of_a_known_run_begins_with_that_command() -> None:
     ended.study.fixed = 1
     rendered = render_text(ended, width=80, colour=False, run="'my runs/one'")
     assert "→ Where the loss in fork-exit comes from:\n  kduel explain 'my runs/one' -b fork-exit\n" in rendered
-    assert "kduel explain RUN -b pipe" in render_text(ended, width=80, colour=False)
+    assert "kduel explain RUN -b fork-exit" in render_text(ended, width=80, colour=False)
 
 
 def test_the_page_has_every_condition_with_both_counts() -> None:
