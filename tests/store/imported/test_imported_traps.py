@@ -213,9 +213,55 @@ def test_names_that_look_like_numbers_stay_names(heading: str, names: list[str],
 def test_thousands_are_not_taken_for_decimals(cells: str, tmp_path: Path) -> None:
     text = table("trial;old;new", "1;980;991", f"2;{cells}", "3;990;985")
     assert "may be 1020" in refused(tmp_path / "doubt", text)
-    # Other digits behind the point show what it is.
-    (found,) = imported(tmp_path / "clear", text.replace("985", "9.5")).values()
+    # Other digits behind the mark show what it is.
+    (found,) = imported(tmp_path / "clear", text.replace("985", f"9{cells[-4]}5")).values()
     assert found.values["new"][1] == 1.02
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ("950,000 980,000 1,020,000 1,010,000", [950000, 980000, 1020000, 1010000]),
+        ("950.000 980.000 1.020.000 980", [950000, 980000, 1020000, 980]),
+        ("1.020 1.020,5 980,25 980", [1020, 1020.5, 980.25, 980]),
+        ("1,020 1,020.5 -2,020 980", [1020, 1020.5, -2020, 980]),
+        ("1.020 1,5 2,5 3,5", [1020, 1.5, 2.5, 3.5]),
+        ("1,020 0,950 0,980 NA", [1.02, 0.95, 0.98, None]),
+        ("1.020 12345 980 1.5", [1.02, 12345, 980, 1.5]),
+    ],
+)
+@pytest.mark.parametrize("form", ["wide", "long"])
+def test_a_column_shows_by_any_of_its_numbers_which_mark_is_that_of_thousands(
+    cells: str, values: list[float | None], separator: str, form: str, tmp_path: Path
+) -> None:
+    given = cells.split()
+    if form == "wide":
+        rows = [f"{trial};{cell};1" for trial, cell in enumerate(given, 1)]
+        text = table("trial;old;new", *rows)
+    else:
+        rows = [f"{arm};{trial};b;m;s;lower;{cell}" for arm in ("old", "new") for trial, cell in enumerate(given, 1)]
+        text = table("contender;trial;benchmark;metric;unit;better;value", *(row for row in rows if "NA" not in row))
+    (found,) = imported(tmp_path, text.replace(";", separator)).values()
+    assert found.values["old"] == [value for value in values if value is not None or form == "wide"]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize(
+    "cells", ["980 1.020 NA", "980 -1.020 990", "950,000 980,000 990,000", "1.020 1.020.000 1.5", "1.020 1,020 1.030"]
+)
+def test_a_mark_of_which_nothing_shows_what_it_is_is_refused(cells: str, separator: str, tmp_path: Path) -> None:
+    rows = [f"{trial};{cell};1" for trial, cell in enumerate(cells.split(), 1)]
+    assert "Write numbers without a mark" in refused(tmp_path, table("trial;old;new", *rows).replace(";", separator))
+
+
+def test_a_stage_of_a_boot_with_decimal_commas_is_not_lost(tmp_path: Path) -> None:
+    rows = ("1,5;0,5;2,1;3,5", "1,6;0,6;2,2;3,6"), ("1,7;0,7;2,4;3,7", "1,8;0,8;2,2;3,8")
+    found = imported(tmp_path / "each", *(table("firmware;loader;kernel;userspace", *each) for each in rows))
+    assert found["a/kernel"].values == {"old": [2.1, 2.2], "new": [2.4, 2.2]}
+    lines = "old;2,1;3,5", "old;2,2;3,6", "new;2,1;3,5", "new;2,4;3,7"
+    found = imported(tmp_path / "one", table("contender;kernel;userspace", *lines))
+    assert found["a/kernel"].values == {"old": [2.1, 2.2], "new": [2.1, 2.4]}
 
 
 def test_sizes_of_blocks_are_no_numbers_of_trials(tmp_path: Path) -> None:

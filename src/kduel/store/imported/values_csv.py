@@ -4,7 +4,7 @@ import csv
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import IO, get_args
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Role
 from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, beginning, location_text
-from kduel.store.imported.support.headings import IDENTITY, is_kernel
 from kduel.store.imported.support.names import Kind, kind_of, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
@@ -40,10 +39,14 @@ GROUPED = re.compile(
     r"[-+]?\d{1,3}(?:([ \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:[.,]\d+)?|(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:([.,])\d{3})(?:\2\d{3})+)"
 )
 """Digits in groups of three, where it is certain which mark is that of the groups."""
+EITHER = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}", re.ASCII)
+"""Digits of which the mark may be that of the groups, or the decimal one."""
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?", re.ASCII)
 LARGEST_EXACT = 1 << 53
 """Up to this every whole number is a floating-point number of its own."""
 LONGEST_LINE = 16 << 10
+
+Records = Iterator[tuple[int, list[str]]]
 
 
 class ValuesCsv(ForeignFormat):
@@ -62,8 +65,8 @@ class ValuesCsv(ForeignFormat):
         return len({*COLUMNS} & names) >= 2 and ("value" in names or {"contender", "metric"} <= names)
 
     def check(self, path: Path, contender: str | None) -> None:
-        columns(path, next(records(path, f"Its first line must be {','.join(COLUMNS)}."))[1])
-        check_groups(path, beginning(path).decode(errors="replace"))
+        places = columns(path, next(records(path, f"Its first line must be {','.join(COLUMNS)}."))[1])
+        check_groups(path, [places["value"]])
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:
@@ -75,7 +78,7 @@ class ValuesCsv(ForeignFormat):
         places = columns(path, header)
         forms = Forms()
         last: ForeignRow | None = None
-        for line, fields in table:
+        for line, fields in plain_records(path, table, [places["trial"], places["value"]]):
             if last is not None:
                 yield last
             last = value(path, line, fields, places)
@@ -86,9 +89,9 @@ class ValuesCsv(ForeignFormat):
             yield last
 
 
-def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """The header and every record below it, with as many fields, and the lines at which they end, without empty ones; `plain`: with
-    numbers as this house writes them. Raises InputError for what is not CSV; `remedy` is that of an empty file."""
+def records(path: Path, remedy: str) -> Records:
+    """The header and every record below it, with as many fields, and the lines at which they end, without empty ones.
+    Raises InputError for what is not CSV; `remedy` is that of an empty file."""
     try:
         with path.open("r", encoding="utf-8-sig", errors="strict", newline="") as stream:
             rest = lines(path, stream)
@@ -104,7 +107,6 @@ def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[in
                 header = next((fields for fields in reader if "".join(fields).strip()), None)
                 if header is None:
                     raise InputError(f"{path.name} is empty", remedy)
-                numbers = [place for place, name in enumerate(header) if plain and not holds_names(name)]
                 yield reader.line_num, header
                 for fields in reader:
                     if not "".join(fields).strip():
@@ -114,8 +116,6 @@ def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[in
                             f"{location_text(path, reader.line_num)} has {len(fields)} fields, not {len(header)}",
                             'Give every line the fields of the header; put a field that holds a comma in "quotes".',
                         )
-                    for place in numbers:
-                        fields[place] = plain_number(fields[place], reader.dialect.delimiter)
                     yield reader.line_num, fields
             except csv.Error as error:
                 raise InputError(
@@ -126,39 +126,97 @@ def records(path: Path, remedy: str, *, plain: bool = True) -> Iterator[tuple[in
         raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
 
 
-def holds_names(heading: str) -> bool:
-    """True for a column of names, in which what looks like a number is none."""
-    return heading.strip().strip('"').casefold() in (*IDENTITY, CONDITION) or is_kernel(heading)
+class Notation:
+    """What the cells of one column show of its marks, `.` and `,`."""
+
+    def __init__(self) -> None:
+        self.groups = set[str]()
+        self.decimals = set[str]()
+        self.either: dict[str, str] = {}
+        """By mark, the first cell that may be read in two ways."""
+        self.below_thousand = ""
+        self.ungrouped = False
+        """A whole number from a thousand on has no mark."""
+
+    def add(self, cell: str) -> None:
+        if found := EITHER.fullmatch(cell):
+            self.either.setdefault(found[1], cell)
+        elif GROUPED.fullmatch(cell):
+            marks, decimal = re.findall("[.,]", cell), decimal_of(cell)
+            self.decimals |= {*decimal}
+            self.groups |= {*marks} - {decimal}
+        elif found := re.fullmatch(r"[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?", cell, re.ASCII):
+            self.decimals.add(found[1])
+        elif re.fullmatch(r"[-+]?\d{1,3}", cell, re.ASCII):
+            self.below_thousand = cell
+        else:
+            self.ungrouped |= bool(re.fullmatch(r"[-+]?\d+", cell, re.ASCII))
+
+    def are_groups(self, mark: str) -> bool:
+        """True where a cell shows that the mark is that of the groups: by two of it, or by the other one as the decimal one."""
+        return mark not in self.decimals and bool(self.groups & {mark} or self.decimals)
+
+
+def notations(path: Path, places: Sequence[int]) -> dict[int, Notation]:
+    found = {place: Notation() for place in places}
+    for _, fields in islice(records(path, ""), 1, None):
+        for place, notation in found.items():
+            notation.add(fields[place].strip())
+    return found
+
+
+def plain_records(path: Path, table: Records, places: Sequence[int]) -> Records:
+    """The records with the numbers in these columns as this house writes them. The file is read ahead once a number is met that
+    others in its column explain."""
+    delimiter = delimiter_of(path)
+    found: dict[int, Notation] = {}
+    for line, fields in table:
+        for place in places:
+            cell = fields[place].strip()
+            if either := EITHER.fullmatch(cell):
+                found = found or notations(path, places)
+                if found[place].are_groups(either[1]):
+                    fields[place] = cell.replace(either[1], "")
+                    continue
+            fields[place] = plain_number(fields[place], delimiter)
+        yield line, fields
+
+
+def decimal_of(grouped: str) -> str:
+    """The decimal mark of a number with digits in groups; the empty text where there is none."""
+    marks = re.findall(r"[.,]", grouped)
+    return marks[-1] if marks and marks.count(marks[-1]) == 1 else ""
 
 
 def plain_number(field: str, delimiter: str) -> str:
-    """A number of a spreadsheet as this house writes it; any other field as it is."""
+    """A number of a spreadsheet as this house writes it, by itself; any other field as it is."""
     text = field.strip()
     if GROUPED.fullmatch(text):
-        marks = re.findall(r"[.,]", text)
-        decimal = marks[-1] if marks and marks.count(marks[-1]) == 1 else ""
+        decimal = decimal_of(text)
         whole, _, fraction = text.rpartition(decimal) if decimal else (text, "", "")
         return re.sub(r"[^\d+-]", "", whole) + (f".{fraction}" if fraction else "")
     return text.replace(",", ".") if delimiter != "," and DECIMAL_COMMA.fullmatch(text) else field
 
 
-def check_groups(path: Path, head: str) -> None:
-    """Raises InputError for a column of which the numbers with a mark all have three digits behind it, beside ones below a thousand:
-    the mark may be that of thousands. Where commas separate columns a point is the decimal one."""
-    if separator(first_line(head)) == ",":
-        return
-    columns: dict[int, list[str]] = {}
-    for _, fields in islice(records(path, "", plain=False), 1, None):
-        for place, field in enumerate(fields):
-            columns.setdefault(place, []).append(field.strip())
-    for cells in columns.values():
-        marked = [cell for cell in cells if re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", cell)]
-        others = {cell for cell in cells if cell} - {*marked}
-        if marked and others and all(re.fullmatch(r"\d{1,3}", cell) for cell in others):
-            raise InputError(
-                f"{path.name}: {marked[0]} may be {re.sub('[.,]', '', marked[0])}, beside {min(others)}",
-                "Write numbers without a mark of thousands, and with as many decimals each: 1020, or 1.020 beside 980.000.",
-            )
+def check_groups(path: Path, places: Sequence[int]) -> None:
+    """Raises InputError for a number in these columns of which the mark may be that of thousands, or the decimal one. Where commas
+    separate columns a point is the decimal one, and elsewhere where each number has one."""
+    found = notations(path, places)
+    commas = delimiter_of(path) == ","
+    decimal_commas = any("," in one.decimals for one in found.values())
+    for one in found.values():
+        for mark, cell in one.either.items():
+            both = mark in one.groups & one.decimals
+            shown = one.are_groups(mark) or mark in one.decimals or one.ungrouped or (commas and mark == ".")
+            # Points behind which there are three digits everywhere are what programs write.
+            alike = not one.below_thousand and len(one.either) == 1 and (mark == "." or decimal_commas)
+            if both or not (shown or alike):
+                beside = f", beside {one.below_thousand}" * bool(one.below_thousand)
+                raise InputError(
+                    f"{path.name}: {cell} may be {re.sub('[.,]', '', cell)} or {cell.replace(',', '.')}{beside}",
+                    "Write numbers without a mark of thousands, and with a point and as many decimals each: 1020, or 1.020 "
+                    "beside 980.000.",
+                )
 
 
 class Forms:
@@ -196,6 +254,10 @@ def first_line(head: str) -> str:
 def is_above(line: str) -> bool:
     """True for what a spreadsheet writes above the heading: the separator."""
     return bool(re.fullmatch(r"sep=[,;\t]\s*", line))
+
+
+def delimiter_of(path: Path) -> str:
+    return separator(first_line(beginning(path).decode("utf-8-sig", errors="replace")))
 
 
 def separator(header: str) -> str:

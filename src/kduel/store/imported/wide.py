@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.text import plural
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, beginning, location_text
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
 from kduel.store.imported.support.headings import (
     DATES,
     IDENTITY,
@@ -28,12 +28,15 @@ from kduel.store.imported.support.headings import (
 )
 from kduel.store.imported.support.names import kind_of, statistic
 from kduel.store.imported.values_csv import (
+    CONDITION,
     NUMBER,
     SIDES,
+    Records,
     check_end,
     check_groups,
     first_line,
     number,
+    plain_records,
     records,
     separator,
     without_quote,
@@ -72,14 +75,14 @@ class Wide(ForeignFormat):
         )
 
     def check(self, path: Path, contender: str | None) -> None:
-        names, *_ = open_table(path, contender is not None, new=True)
+        names, _, first, _ = open_table(path, contender is not None, new=True)
         where = location_text(path, 1)
         own = [name for name in names if name not in (*TRIALS, *IDENTITY)]
         if contender is not None or "contender" in names:
             check_trials(where, own, rf"{TRIAL}|[\d.]+")
         else:
             check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
-        check_groups(path, beginning(path).decode(errors="replace"))
+        check_groups(path, numbers_among(names, first))
         for _ in self._rows(path, contender, [], new=True):
             pass
 
@@ -196,9 +199,6 @@ class Wide(ForeignFormat):
             )
 
 
-Records = Iterator[tuple[int, list[str]]]
-
-
 def open_table(path: Path, given: bool, *, new: bool = False) -> tuple[list[str], list[str], dict[str, str], Records]:
     """The columns by name, the header as written, the first record by column, and all records. Raises InputError."""
     table = records(path, "Its first line names the columns.")
@@ -206,7 +206,15 @@ def open_table(path: Path, given: bool, *, new: bool = False) -> tuple[list[str]
     first = next(table, None)
     cells = [] if first is None else first[1]
     names = read_header(location_text(path, 1), header, cells, given, new)
-    return names, header, dict(zip(names, cells, strict=False)), table if first is None else chain([first], table)
+    facts = dict(zip(names, cells, strict=False))
+    whole = table if first is None else chain([first], table)
+    return names, header, facts, plain_records(path, whole, numbers_among(names, facts))
+
+
+def numbers_among(names: list[str], first: dict[str, str]) -> list[int]:
+    """The places of columns in which what looks like a number is one, and no name."""
+    named = {*IDENTITY, CONDITION, *kernels_among(names, first)}
+    return [place for place, name in enumerate(names) if name not in named]
 
 
 def read_header(where: str, header: list[str], cells: list[str], given: bool, new: bool) -> list[str]:

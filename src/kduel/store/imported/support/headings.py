@@ -121,7 +121,7 @@ def kernels_among(names: Sequence[str], first: Mapping[str, str]) -> list[str]:
         name
         for name in names
         if is_kernel(name)
-        and not (stages and words_of(name) == {"kernel"} and re.fullmatch(r"\s*\d*\.?\d*\s*", first.get(name, "")))
+        and not (stages and words_of(name) == {"kernel"} and re.fullmatch(r"\s*\d*[.,]?\d*\s*", first.get(name, "")))
     ]
 
 
