@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import Machine, MachineKind, machine_kind
 from kduel.run import prepare
+from kduel.store.rundir import RunDir
 from kduel.study.file import parse_study
 from kduel.study.load import assemble
 
@@ -251,7 +253,7 @@ def test_a_machine_that_takes_no_turns_refuses_them(
     ("cpus", "speed", "refused"), [(4, "", True), (4, "speed = 9", False), (2, "speed = 73", True)]
 )
 def test_a_speed_that_exact_cpus_have_not_is_named_before_anything_is_booted(
-    cpus: int, speed: str, refused: bool
+    cpus: int, speed: str, refused: bool, unpack: Callable[[str], Path]
 ) -> None:
     text = ROOM.format(use="tasks", words=f'mix = "audio"\n{speed}').replace(
         'kind = "qemu"\nmemory = "512M"\ndisk = "1G"', f'kind = "icount"\nscheduling = true\ncpus = {cpus}'
@@ -263,3 +265,5 @@ def test_a_speed_that_exact_cpus_have_not_is_named_before_anything_is_booted(
     with pytest.raises(InputError, match=f"{cpus} exact CPUs have {36 // cpus} each") as error:
         prepare.read_study(study)
     assert f"Give speed = {36 // cpus} in" in error.value.remedy
+    # One that was begun before this was refused goes on.
+    assert prepare.read_study(study, lock=RunDir.open(unpack("icount")).lock())

@@ -29,8 +29,11 @@ from kduel.store.identity import (
     differences_text,
     protocol_differences,
     same_study,
+    study_differences,
 )
 from kduel.store.rundir import RunDir
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 STUDY = """
 [study]
@@ -283,6 +286,43 @@ def test_one_rule_says_whether_a_run_is_of_a_study(unpack: Callable[[str], Path]
             check_same_study(lock, other, path)
         swapped = msgspec.structs.replace(lock, contenders=lock.contenders[::-1], kernels=lock.kernels[::-1])
         assert differences(lock, swapped) and protocol_differences(lock, swapped)
+
+
+@pytest.mark.parametrize(
+    ("began", "machine", "stated", "same"),
+    [
+        (20, "", None, True),
+        (1, "", None, True),
+        (1, "scheduling = true", None, True),
+        (1, "scheduling = true", 20, True),
+        (1, "", 20, False),
+        (20, "", 1, False),
+        (9, "", None, False),
+    ],
+)
+def test_an_exact_run_goes_on_with_the_usual_number_of_blocks_that_it_began_with(
+    unpack: Callable[[str], Path], began: int, machine: str, stated: int | None, same: bool
+):
+    """The usual number has changed, and not the runs that have it."""
+    lock = RunDir.open(unpack("icount")).lock()
+    text = f"""
+[study]
+name = "x"
+[machine]
+kind = "icount"
+{machine}
+[blocks]
+{"" if stated is None else f"max = {stated}"}
+[[contender]]
+kernel = ["one", "two"]
+[[benchmark]]
+use = "tasks"
+speed = 36
+mix = "audio"
+"""
+    study = assemble(parse_study(text, "x.toml"), text, "x.toml")
+    begun = msgspec.structs.replace(lock, blocks=msgspec.structs.replace(lock.blocks, max=began, fixed=None))
+    assert ("study.max" not in [name for name, *_ in study_differences(begun, study)]) is same
 
 
 def changed(lock: Lock, **facts: Any) -> Lock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kduel.benchmarks import benchmark
 from kduel.cli.exact_first import can_be_emulated
 from kduel.cli.execute import RunRequest, describe_plan, describe_progress, find_place
@@ -11,6 +13,7 @@ from kduel.cli.shortage import realtime_warning, shortage_warning
 from kduel.core.cache import Cache
 from kduel.core.format import duration
 from kduel.core.text import plural, printable
+from kduel.store.identity import as_begun
 from kduel.store.rundir import EXACT, has_report
 from kduel.study.first_part import first_part
 
@@ -28,6 +31,8 @@ def describe(request: RunRequest) -> str:
     study = request.study
     path, lock = find_place(request)
     fleet, unknown = check_parts(request, lock)
+    if lock is not None:
+        study = replace(study, blocks=as_begun(study, lock))
     machine = f"the machine {study.machine}" + (f" of the fleet {fleet}" if fleet else "")
     most = study.blocks.count
     times = [seconds_of(step.benchmark, step.parameters) for step in study.steps]
@@ -108,7 +113,7 @@ def check_parts(request: RunRequest, lock: Lock | None) -> tuple[str, list[str]]
     if lock is not None and lock.fleet is not None:
         return "", []
     cache = Cache(make=False)
-    read = read_study(study, request.origin)
+    read = read_study(study, request.origin, lock)
     check_at_once(study, read.kind, read.settings, read.prepared, cache.root, lock)
     unknown = unchecked_kernels(study, lock, cache=cache, offline=request.offline)
     if request.offline and lock is None:

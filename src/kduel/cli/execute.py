@@ -148,12 +148,12 @@ def run_on_one_machine(
     from kduel.run.runner import run_study
 
     study, origin = request.study, request.origin
-    read = read_study(study, origin)
+    read = read_study(study, origin, lock)
     check_at_once(study, read.kind, read.settings, read.prepared, means["cache"].root, lock)
     with ExitStack() as held:
         with prepare_in_background(study, read, terminal, **means) as early:
             got = get_kernels(read, lock=lock, **means)
-            terminal.info(f"{' against '.join(study.names)}: {describe_plan(study)}, in {path}")
+            terminal.info(f"{' against '.join(study.names)}: {describe_plan(got.study)}, in {path}")
             for sentence in study.left_out:
                 terminal.info(sentence)
             if wants_exact_part(request.exact_first, got, path, by_default=request.counts_by_default, **means):

@@ -102,12 +102,13 @@ def make_ready(
 ) -> Ready:
     """Get the kernels (`get_kernels`) and prepare the machine (`get_machine`). Raises what sources and machines raise."""
     means = Means(cache=cache, progress=progress, offline=offline)
-    return get_machine(get_kernels(read_study(study, origin), lock=lock, **means), **means)
+    return get_machine(get_kernels(read_study(study, origin, lock), lock=lock, **means), **means)
 
 
-def read_study(study: Study, origin: str = "") -> ResolvedStudy:
+def read_study(study: Study, origin: str = "", lock: Lock | None = None) -> ResolvedStudy:
     """A study whose settings fit its machine and its benchmarks; nothing is fetched. Raises InputError. `origin`, the
-    study's file or suite, is named where the machine's settings are wrong."""
+    study's file or suite, is named where the machine's settings are wrong; `lock` is that of a run that goes on, whose
+    results are as they are."""
     kind = machine_kind(study.machine)
     try:
         settings = kind.read_settings(study.machine_settings)
@@ -122,7 +123,8 @@ def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     check_peer(kind, [settings, *own], prepared)
     for each in own:
         check_room(each, prepared)
-        check_speed(each, prepared)
+        if lock is None:
+            check_speed(each, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
@@ -135,7 +137,7 @@ def get_kernels(
     begun = lock is not None and bool(lock.prepared or lock.fleet)
     if lock is not None and begun:
         # One from before there were turns has none.
-        blocks = as_begun(study.blocks, lock)
+        blocks = as_begun(study, lock)
         study = structs.replace(
             study, blocks=structs.replace(blocks, turns="off" if blocks.turns is None else blocks.turns)
         )

@@ -10,7 +10,7 @@ from msgspec import structs
 from kduel.core.errors import InputError
 from kduel.core.experiment import Step
 from kduel.store.documents import KernelRecord, Lock
-from kduel.study.file import Blocks
+from kduel.study.file import MOST, Blocks
 from kduel.study.load import Study
 
 PROVENANCE = ("spec", "provenance")
@@ -50,7 +50,7 @@ def study_differences(lock: Lock, study: Study) -> list[tuple[str, Any, Any]]:
     new = structs.replace(
         lock,
         study=study.about,
-        blocks=as_begun(study.blocks, lock),
+        blocks=as_begun(study, lock),
         settle=study.settle,
         machine=structs.replace(lock.machine, kind=study.machine, settings=study.machine_settings),
         contenders=study.contenders,
@@ -60,10 +60,17 @@ def study_differences(lock: Lock, study: Study) -> list[tuple[str, Any, Any]]:
     return [*declared_differences(lock, new), *value_differences("machine", *machine_facts(lock, new))]
 
 
-def as_begun(blocks: Blocks, lock: Lock) -> Blocks:
+def as_begun(study: Study, lock: Lock) -> Blocks:
     """The table of a study for a run that goes on: what the study does not say is as it was when the run began."""
-    turns = lock.blocks.turns if blocks.turns is None else blocks.turns
-    return structs.replace(blocks, turns=turns, reduce=blocks.reduce or lock.blocks.reducer)
+    blocks, begun = study.blocks, lock.blocks
+    turns = begun.turns if blocks.turns is None else blocks.turns
+    most = blocks.max
+    if study.machine == lock.machine.kind == "icount" and begun.max in (1, MOST):
+        # The usual number was MOST, or 1 with scheduling, which even a MOST that was stated became.
+        once = study.machine_settings.get("scheduling") and study.machine_settings.get("online") != "both"
+        if study.usual or (once and most == MOST):
+            most = begun.max
+    return structs.replace(blocks, max=most, turns=turns, reduce=blocks.reduce or begun.reducer)
 
 
 def mismatch_error(found: list[tuple[str, Any, Any]], path: Path, remedy: str = CONTINUED) -> InputError:

@@ -34,6 +34,8 @@ class Study(Struct, frozen=True, kw_only=True):
     bound: Bound | None = None
     design: Design | None = None
     """The factors, where the study has any."""
+    usual: bool = False
+    """True if nobody said how many blocks there are at most."""
     left_out: list[str] = []
     """A sentence about each step of the file that the machine cannot carry out with these settings."""
 
@@ -68,7 +70,8 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
     elif max_blocks is not None:
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
-    if blocks.max is None:
+    usual = blocks.max is None
+    if usual:
         # A count is decided after one block, or depends on conditions, and more of them cannot change that.
         once = kind == "icount" and not settings.get("layouts") and settings.get("online") != "both"
         blocks = msgspec.structs.replace(blocks, max=1 if once and blocks.fixed is None else MOST)
@@ -120,6 +123,7 @@ def assemble(
         steps=steps,
         text=text,
         host=file.host,
+        usual=usual,
         left_out=left_out,
         bound=check_bound(file.bound, steps, origin),
         design=design_of(
