@@ -13,6 +13,7 @@ from kduel.benchmarks.support.service import Service
 
 # Of a guest of 6.1 whose only user tasks were a shell's.
 CAPTURED = """version 13
+release 6.1.0-44-cloud-amd64
 switch 1
 tasks 61
 longest 50851587
@@ -54,8 +55,29 @@ def test_what_was_not_switched_on_or_cannot_be_is_no_zero(tmp_path: Path) -> Non
     assert read(tmp_path, CAPTURED.replace("switch 1", "switch 0")).keys() == cpus
     # 5.10 has no switch and counts always.
     assert "sched-delay-io" in read(tmp_path, CAPTURED.replace("switch 1", "switch -"))
-    found = read(tmp_path, CAPTURED.replace("io 139 72365189", "impossible io 13 7705969282"))
-    assert "sched-delay-io" not in found and found["sched-delay-copy"] == 49.503788
+
+
+@pytest.mark.parametrize(
+    ("release", "counted"),
+    [("5.10.0", True), ("6.11.9", True), ("6.12.74", False), ("6.18", False), ("7.3-rc1", False)],
+)
+def test_waits_for_devices_of_a_kernel_that_mistakes_tasks_are_left_out(
+    tmp_path: Path, release: str, counted: bool
+) -> None:
+    """Whatever they are: most of the wrong ones are not impossible."""
+    found = read(tmp_path, CAPTURED.replace("6.1.0-44-cloud-amd64", release))
+    assert ("sched-delay-io" in found) is counted and found["sched-delay-copy"] == 49.503788
+    assert "sched-delay-io" not in read(tmp_path, CAPTURED.replace("release", "of"))
+
+
+def test_a_kernel_that_fills_in_zeros_gives_no_number(tmp_path: Path) -> None:
+    """With CONFIG_TASKSTATS and without CONFIG_TASK_DELAY_ACCT: the program itself ran, and no task did."""
+    none = (
+        CAPTURED.replace("switch 1", "switch -")
+        .replace("tasks 61", "tasks 0")
+        .replace("longest 50851587", "longest 0")
+    )
+    assert read(tmp_path, none.replace("507 165005270", "0 0")) == {}
 
 
 @pytest.mark.parametrize(

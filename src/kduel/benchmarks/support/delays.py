@@ -16,6 +16,9 @@ KEPT = "delays"
 """Its file in the step's directory."""
 SWITCH = "/proc/sys/kernel/task_delayacct"
 """Off by default since 5.14; only tasks that begin after it was switched on have delays other than for CPUs."""
+LATE_IO = 6, 12
+"""From here on a task that sleeps leaves its queue late, and the wait for a device that begins then is another task's
+(__block_task): it has some that are longer than it lives, and others that nobody can tell from right ones."""
 ABOUT = {
     "tasks": "tasks that ran",
     "task-wait": "time that a task waited for a CPU, mean of the tasks that ran",
@@ -60,11 +63,14 @@ def read_delays(directory: Path) -> dict[str, float]:
         match[1]: [int(word) for word in match[2].split()]
         for match in re.finditer(r"^(\w+)((?: [0-9]{1,19})+)$", text, re.MULTILINE)
     }
+    release = re.search(r"^release (\d{1,9})\.(\d{1,9})", text, re.MULTILINE)
+    if release is None or (int(release[1]), int(release[2])) >= LATE_IO:
+        found.pop("io", None)
     try:
         (tasks,), (longest,), (_, waited) = found["tasks"], found["longest"], found["cpu"]
-        values = {"tasks": float(tasks), "task-wait-longest": longest / 1e6}
-        if tasks:
-            values["task-wait"] = waited / 1e6 / tasks
+        if not tasks:
+            return {}  # Not even the step's own: a kernel without CONFIG_TASK_DELAY_ACCT has zeros.
+        values = {"tasks": float(tasks), "task-wait-longest": longest / 1e6, "task-wait": waited / 1e6 / tasks}
         # Before 5.14 there is no switch ("-"), and all is counted.
         if found.get("switch") != [0]:
             values |= {f"delay-{kind}": found[kind][1] / 1e6 for kind in found if f"delay-{kind}" in ABOUT}

@@ -2,13 +2,11 @@
  *
  *   kdelay FILE PROGRAM [ARGUMENT...]
  *
- * It runs PROGRAM and ends with its status. FILE then has, in lines of words: the version of struct taskstats, the switch
- * of delay accounting, how many tasks ran, the longest wait of one of them for CPUs, in all, and of each kind of delay how
- * often and how many nanoseconds. All tasks of the machine count but kdelay: those that ended meanwhile by what the kernel
- * sends as a task ends, and the others by what they have more than at the start. A kind that the kernel does not have is
- * left out, and one is called impossible of which a new task had more than the time that passed: 6.12 starts the clock of
- * another task where it takes one that sleeps off its queue later (__block_task). Where the kernel has no taskstats, or
- * some were lost, FILE says that ("absent WHY") and no number.
+ * It runs PROGRAM and ends with its status. FILE then has, in lines of words: the version of struct taskstats, the kernel's
+ * release, the switch of delay accounting, how many tasks ran, the longest wait of one of them for CPUs, in all, and of each
+ * kind of delay how often and how many nanoseconds. All tasks of the machine count but kdelay: those that ended meanwhile by
+ * what the kernel sends as a task ends, and the others by what they have more than at the start. A kind that the kernel does
+ * not have is left out. Where the kernel has no taskstats, or some were lost, FILE says that ("absent WHY") and no number.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,15 +44,17 @@ static const struct {
 enum { CPU, KINDS = sizeof kinds / sizeof *kinds };
 
 struct delays {
-    int pid;
+    int pid, ended;
     uint64_t count[KINDS], total[KINDS];
 };
 
-static struct delays sum, *before;
-static size_t before_count, before_room;
+static struct list {
+    struct delays *tasks;
+    size_t count, room;
+} before, after;
+static struct delays sum;
 static uint64_t ran, longest;
-static int version, family, irqs_seen, impossible[KINDS];
-static struct timespec began;
+static int version, family, irqs_seen;
 static char absent[200];
 
 static void give_up(const char *why) {
@@ -64,9 +65,15 @@ static int by_pid(const void *a, const void *b) {
     return ((const struct delays *)a)->pid - ((const struct delays *)b)->pid;
 }
 
-static struct delays *find_before(int pid) {
+static struct delays *find(const struct list *in, int pid) {
     struct delays wanted = {.pid = pid};
-    return before_count ? bsearch(&wanted, before, before_count, sizeof wanted, by_pid) : NULL;
+    return in->count ? bsearch(&wanted, in->tasks, in->count, sizeof wanted, by_pid) : NULL;
+}
+
+/* A task that ended: another may have its number from now on. */
+static void forget(const struct list *in, int pid) {
+    struct delays *task = find(in, pid);
+    if (task) *task = (struct delays){.pid = pid, .ended = 1};
 }
 
 /* A task's figures, as they are in a message. */
@@ -85,32 +92,26 @@ static void read_figures(const char *stats, size_t size, struct delays *into) {
     irqs_seen |= into->count[KINDS - 1] != 0;
 }
 
-/* Add what a task has more than at the start; one that ended leaves the number to another. */
-static void add_growth(const struct delays *task, int ended) {
-    struct delays *first = find_before(task->pid), none = {0};
+/* Add what a task has more than at the start. */
+static void add_growth(const struct delays *task) {
+    struct delays *first = find(&before, task->pid), none = {0};
     if (!first) first = &none;
     ran += task->count[CPU] != first->count[CPU];
     uint64_t waited = task->total[CPU] - first->total[CPU];
     if (waited > longest) longest = waited;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t passed = (uint64_t)(now.tv_sec - began.tv_sec) * 1000000000u + (uint64_t)now.tv_nsec - (uint64_t)began.tv_nsec;
     for (int k = 0; k < KINDS; k++) {
-        impossible[k] |= first == &none && task->total[k] > passed;
         sum.count[k] += task->count[k] - first->count[k];
         sum.total[k] += task->total[k] - first->total[k];
     }
-    if (ended && first != &none) memset(first->count, 0, sizeof first->count), memset(first->total, 0, sizeof first->total);
 }
 
-static void keep_before(const struct delays *task, int ended) {
-    (void)ended;
-    if (before_count == before_room) {
-        before_room = before_room ? 2 * before_room : 256;
-        before = realloc(before, before_room * sizeof *before);
-        if (!before) exit(125);
+static void keep(struct list *in, const struct delays *task) {
+    if (in->count == in->room) {
+        in->room = in->room ? 2 * in->room : 256;
+        in->tasks = realloc(in->tasks, in->room * sizeof *in->tasks);
+        if (!in->tasks) exit(125);
     }
-    before[before_count++] = *task;
+    in->tasks[in->count++] = *task;
 }
 
 struct message {
@@ -160,31 +161,47 @@ static int receive(int from, int flags, struct message *in, size_t *size) {
     return code ? -1 : 1;
 }
 
-/* What a message says of one task; what it adds of the whole process of a last thread is left alone. */
-static void use(const struct message *in, size_t size, void (*then)(const struct delays *, int), int ended) {
+/* What a message says of one task, 0 where it says nothing; what it adds of the whole process of a last thread is left alone. */
+static int read_task(const struct message *in, size_t size, struct delays *into) {
     size_t inner, length;
     const char *task = NULL, *part;
-    struct delays figures = {0};
+    *into = (struct delays){0};
     if (in->head.nlmsg_type == family) task = find_attribute(in->body, size, TASKSTATS_TYPE_AGGR_PID, &inner);
-    if (!task || !(part = find_attribute(task, inner, TASKSTATS_TYPE_PID, &length)) || length < 4) return;
-    memcpy(&figures.pid, part, 4);
-    if (figures.pid == getpid() || !(part = find_attribute(task, inner, TASKSTATS_TYPE_STATS, &length)) || length < 2) return;
-    read_figures(part, length, &figures);
-    if (!*absent) then(&figures, ended);
+    if (!task || !(part = find_attribute(task, inner, TASKSTATS_TYPE_PID, &length)) || length < 4) return 0;
+    memcpy(&into->pid, part, 4);
+    if (into->pid == getpid() || !(part = find_attribute(task, inner, TASKSTATS_TYPE_STATS, &length)) || length < 2) return 0;
+    read_figures(part, length, into);
+    return !*absent;
 }
 
-static void leave_out(const struct delays *task, int ended) { (void)task, (void)ended; }
-
-static void look_at_ended(int listener, void (*then)(const struct delays *, int)) {
+static void look_at_ended(int listener, int counted) {
     struct message in;
+    struct delays task;
     size_t size;
     int got;
-    while ((got = receive(listener, MSG_DONTWAIT, &in, &size)) > 0) use(&in, size, then, 1);
+    while ((got = receive(listener, MSG_DONTWAIT, &in, &size)) > 0) {
+        if (!read_task(&in, size, &task)) continue;
+        if (counted) add_growth(&task);
+        forget(&before, task.pid), forget(&after, task.pid);
+    }
     if (got < 0) give_up("some tasks ended unseen");
 }
 
-/* Ask for every task that there is. */
-static void look_at_living(int asker, void (*then)(const struct delays *, int)) {
+/* True for a task that ended and that nobody waited for yet: its message was sent before, and it can still be asked for. */
+static int is_zombie(const char *process, const char *thread) {
+    char path[600], text[200] = "", *state;
+    snprintf(path, sizeof path, "/proc/%s/task/%s/stat", process, thread);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    if (read(file, text, sizeof text - 1) < 0) *text = 0;
+    close(file);
+    /* Its name is in parentheses, and may have some. */
+    state = strrchr(text, ')');
+    return state && (state[2] == 'Z' || state[2] == 'X');
+}
+
+/* Ask for every task that lives. */
+static void look_at_living(int asker, struct list *into) {
     DIR *all = opendir("/proc");
     struct dirent *process, *thread;
     while (all && (process = readdir(all))) {
@@ -195,15 +212,18 @@ static void look_at_living(int asker, void (*then)(const struct delays *, int)) 
         while (threads && (thread = readdir(threads))) {
             uint32_t pid = (uint32_t)atoi(thread->d_name);
             struct message in;
+            struct delays task;
             size_t size;
-            if (!pid) continue;
+            if (!pid || is_zombie(process->d_name, thread->d_name)) continue;
             if (send_message(asker, family, 0, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_PID, &pid, sizeof pid)) give_up("taskstats");
-            else if (receive(asker, 0, &in, &size) > 0) use(&in, size, then, 0);
-            else if (errno != ESRCH) give_up("taskstats");
+            else if (receive(asker, 0, &in, &size) > 0) {
+                if (read_task(&in, size, &task)) keep(into, &task);
+            } else if (errno != ESRCH) give_up("taskstats");
         }
         if (threads) closedir(threads);
     }
     if (all) closedir(all);
+    if (into->count) qsort(into->tasks, into->count, sizeof *into->tasks, by_pid);
 }
 
 static int open_socket(void) {
@@ -238,15 +258,17 @@ static void write_result(const char *path) {
     char state[8] = "-";
     FILE *knob = fopen("/proc/sys/kernel/task_delayacct", "re"), *out = fopen(path, "we");
     if (knob && fscanf(knob, "%7s", state) != 1) strcpy(state, "-");
+    struct utsname kernel;
     if (!out) return;
     if (version) fprintf(out, "version %d\n", version);
+    if (!uname(&kernel)) fprintf(out, "release %s\n", kernel.release);
     if (*absent) fprintf(out, "absent %s\n", absent);
     else {
         fprintf(out, "switch %s\ntasks %llu\nlongest %llu\n", state, (unsigned long long)ran, (unsigned long long)longest);
         /* Without CONFIG_IRQ_TIME_ACCOUNTING no task ever had one, and 0 would be no number. */
         for (int k = 0; k < KINDS; k++)
             if (version >= kinds[k].since && (k < KINDS - 1 || irqs_seen))
-                fprintf(out, "%s%s %llu %llu\n", impossible[k] ? "impossible " : "", kinds[k].name, (unsigned long long)sum.count[k], (unsigned long long)sum.total[k]);
+                fprintf(out, "%s %llu %llu\n", kinds[k].name, (unsigned long long)sum.count[k], (unsigned long long)sum.total[k]);
     }
     fclose(out);
 }
@@ -256,11 +278,9 @@ int main(int count, char **words) {
         fputs("usage: kdelay FILE PROGRAM [ARGUMENT...]\n", stderr);
         return 2;
     }
-    clock_gettime(CLOCK_MONOTONIC, &began);
     int asker = open_socket(), listener = listen_to_ends(asker), status = 0;
     if (listener < 0) give_up("this kernel has no taskstats");
-    else look_at_living(asker, keep_before), look_at_ended(listener, leave_out);
-    if (before_count) qsort(before, before_count, sizeof *before, by_pid);
+    else look_at_living(asker, &before), look_at_ended(listener, 0);
     sigset_t ends;
     sigemptyset(&ends), sigaddset(&ends, SIGCHLD), sigprocmask(SIG_BLOCK, &ends, NULL);
     pid_t child = fork();
@@ -277,11 +297,14 @@ int main(int count, char **words) {
     /* Above all others, or it could not listen while they have all CPUs. It wakes up four times a second. */
     sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 99});
     for (struct timespec wait = {0, BETWEEN_LOOKS}; waitpid(child, &status, WNOHANG) == 0;) {
-        if (!*absent) look_at_ended(listener, add_growth);
+        if (!*absent) look_at_ended(listener, 1);
         sigtimedwait(&ends, NULL, &wait);
     }
-    if (!*absent) look_at_ended(listener, add_growth);
-    if (!*absent) look_at_living(asker, add_growth);
+    /* Who ended during the last look counts by its message alone. */
+    if (!*absent) look_at_living(asker, &after);
+    if (!*absent) look_at_ended(listener, 1);
+    for (size_t i = 0; i < after.count; i++)
+        if (!after.tasks[i].ended) add_growth(&after.tasks[i]);
     write_result(words[1]);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
