@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from msgspec import structs
 
+from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.experiment import Metric
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
@@ -56,7 +58,14 @@ def judged(before: list[float], after: list[float], **more: bool) -> MetricResul
         ([100, 300, 200, 150, 170, 90], [110, 400, 240, 190, 200, 100], "slower", "in 6 of 6 conditions"),
         ([100, 300, 200], [110, 200, 240], "undecided", "Depends on conditions"),
         ([100, 300, 200], [100, 300, 200], "equal", ""),
-        ([1000, 1010, 1030], [1010, 1020, 1040], "equivalent", "in any of 3 conditions"),
+        (
+            [100, 110],
+            [103, 113],
+            "undecided",
+            "under 2 conditions differences stay within delta by chance in one of 4 cases,",
+        ),
+        ([1000, 1010, 1030, 1050], [1010, 1000, 1040, 1060], "undecided", "by chance in one of 16 cases"),
+        ([1000, 1010, 1030, 1050, 1070], [1010, 1000, 1040, 1060, 1080], "equivalent", "in any of 5 conditions"),
     ],
 )
 def test_a_difference_is_called_where_chance_makes_conditions_agree_rarely(
@@ -98,6 +107,15 @@ def test_hints_are_held_to_a_false_discovery_rate() -> None:
     hints = judge([table(*apart, primary=False), *(table(*mixed, primary=False) for _ in range(3))], RULE)
     assert hints[0].few, "one of four: 0.029 is more than a quarter of 0.05"
     assert judge([table(*apart, primary=False) for _ in range(4)], RULE)[0].verdict == "slower"
+
+
+def test_the_schedulers_counters_take_no_hint_from_the_benchmarks_metrics() -> None:
+    apart = [100, 110, 120, 130], [200, 210, 220, 230]
+    counters = [table([100, 300, 200, 150], [110, 200, 240, 140], primary=False) for _ in range(3)]
+    for one in counters:
+        one.metric = structs.replace(one.metric, group=GROUP)
+    own, *others = judge([table(*apart, primary=False), *counters], RULE)
+    assert own.verdict == "slower" and {one.verdict for one in others} == {"undecided"}
 
 
 def test_a_run_goes_on_with_other_conditions_until_chance_is_rare_enough() -> None:

@@ -1,6 +1,7 @@
 """How likely conditions agree by chance: on exact CPUs a scheduler decides otherwise from the least cause, so conditions are a sample."""
 
 import math
+from collections.abc import Callable
 from itertools import count
 
 from kduel.core.text import plural
@@ -28,10 +29,19 @@ def chance_of(before: Floats, after: Floats) -> float:
     return chance_apart(len(before)) if several else chance_of_sign(len(before))
 
 
+def chance_within(number: int) -> float:
+    """The most chance that so many differences lie within delta where most conditions' do not: each does with one half at most."""
+    return 2.0**-number
+
+
 def fewest_deciding(alpha: float) -> tuple[int, int]:
     """The fewest conditions that decide by one sign, and if values lie apart."""
-    one_sign, apart = (next(n for n in count(2) if of(n) <= alpha) for of in (chance_of_sign, chance_apart))
-    return one_sign, apart
+    return fewest(chance_of_sign, alpha), fewest(chance_apart, alpha)
+
+
+def fewest(chance: Callable[[int], float], alpha: float) -> int:
+    """The fewest conditions that agree by chance no more often than `alpha`."""
+    return next(n for n in count(2) if chance(n) <= alpha)
 
 
 def too_few(before: Floats, after: Floats, alpha: float) -> str:
@@ -44,4 +54,14 @@ def too_few(before: Floats, after: Floats, alpha: float) -> str:
     return (
         f"{said if len(before) > 1 else 'under one condition any difference may be chance'}, and a verdict takes one of {1 / alpha:.0f}: "
         f"give {one_sign} conditions, or {apart} if the contenders' values lie apart"
+    )
+
+
+def too_few_within(number: int, alpha: float) -> str:
+    """The same of differences that all lie within delta."""
+    if (chance := chance_within(number)) <= alpha:
+        return ""
+    return (
+        f"under {plural(number, 'condition')} differences stay within delta by chance in one of {1 / chance:.0f} cases, and a "
+        f"verdict takes one of {1 / alpha:.0f}: give {fewest(chance_within, alpha)} conditions"
     )

@@ -8,7 +8,7 @@ from scipy.special import stdtr
 from kduel.benchmarks.support.schedstat import GROUP, is_of_level
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
-from kduel.judge.verdict.agreement import chance_of, too_few
+from kduel.judge.verdict.agreement import chance_of, too_few, too_few_within
 from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, differences, family, margin
 from kduel.judge.verdict.looks import NEVER, repeated_interval
@@ -26,7 +26,7 @@ def judge(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
     share = split(samples, rule)
     hints = hinting(comparisons, rule.alpha)
     found = [
-        assess_certain(c, share if c.table.primary else hints)
+        assess_certain(c, share if c.table.primary else hints.get(kind_of(c.table), rule.alpha))
         or (assess_primary(c, share) if c.table.primary else None)
         for c in comparisons
     ]
@@ -163,13 +163,15 @@ def repeated_p(c: Comparison) -> float | None:
     return float(np.exp(np.interp(np.log(p), np.log(levels[::-1]), np.log(REPEATED[::-1]))))
 
 
-def hinting(comparisons: Sequence[Comparison], alpha: float) -> float:
-    """How rare the agreement of conditions is to be for a hint of an exploratory metric (Benjamini and Hochberg)."""
-    chosen = [c for c in comparisons if c.table.scheduled and not c.table.primary and c.n]
-    signs = [(c, resolved_gaps(c)) for c in chosen]
-    return benjamini_hochberg(
-        [chance_of(*c.conditions_or_pairs) if gaps.min() > 0 or gaps.max() < 0 else 1.0 for c, gaps in signs], alpha
-    ).level
+def hinting(comparisons: Sequence[Comparison], alpha: float) -> dict[str, float]:
+    """How rare the agreement of conditions is to be for a hint of an exploratory metric (Benjamini and Hochberg), by its kind."""
+    chances: dict[str, list[float | None]] = {}
+    for c in comparisons:
+        if c.table.scheduled and not c.table.primary and c.n:
+            gaps = resolved_gaps(c)
+            one_sign = gaps.min() > 0 or gaps.max() < 0
+            chances.setdefault(kind_of(c.table), []).append(chance_of(*c.conditions_or_pairs) if one_sign else 1.0)
+    return {kind: benjamini_hochberg(own, alpha).level for kind, own in chances.items()}
 
 
 def resolved_gaps(c: Comparison) -> Floats:
@@ -181,7 +183,7 @@ def resolved_gaps(c: Comparison) -> Floats:
 
 def assess_exact(c: Comparison, alpha: float) -> Assessment:
     """A deterministic machine's values: nothing to estimate. Several pairs give a range in place of the interval. What a scheduler
-    decided is a difference only where chance makes so many conditions agree more rarely than `alpha`."""
+    decided is a difference, or equivalent, only where chance makes so many conditions agree more rarely than `alpha`."""
     if not c.n:
         return Assessment(scale="exact", verdict="undecided")
     before, after = c.conditions_or_pairs
@@ -194,7 +196,9 @@ def assess_exact(c: Comparison, alpha: float) -> Assessment:
     if side == UNDECIDED and c.conditions and before.all():
         shares = 100 * gaps / np.abs(before)
         side = int(classify(shares.min(), shares.max(), c.rule.delta_pct, c.n, fewest=1, equivalent_from=1))
-        called = "equivalent" if side == WITHIN else called
+        if side == WITHIN:
+            few = too_few_within(len(gaps), alpha) if c.table.scheduled else ""
+            called = called if few else "equivalent"
     return Assessment(
         scale="exact", verdict=called, mean=float(np.median(gaps) if c.conditions else gaps.mean()), low=low, high=high,
         decided_at=None if called == "undecided" else int(c.complete.size), withheld=few if called == "undecided" else "",
