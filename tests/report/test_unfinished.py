@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from examples import Results, simulated
 
-from kduel.core.experiment import Void
-from kduel.core.metric_results import FindingResult
+from kduel.core.experiment import RESOLUTION, MachineRecord, Void
+from kduel.core.metric_results import ConditionResult, FindingResult
 from kduel.judge.verdict.headline import headline_of
 from kduel.judge.verdict.unfinished import find_unfinished
 from kduel.report import report_format
@@ -49,6 +49,19 @@ def test_a_run_ends_by_its_own_rule() -> None:
     imported = interrupted(6)
     imported.study.imported = True
     assert find_unfinished(imported) is None
+
+
+def test_a_run_of_exact_cpus_ends_where_further_blocks_decide_nothing() -> None:
+    """It was not finished for good: its figures without conditions repeat, and what depends on conditions stays so."""
+    results = interrupted(None)
+    results.machine = MachineRecord(exact=True, facts={RESOLUTION: 40_000})
+    few, depends = results.metrics
+    few.scale = depends.scale = "exact"
+    few.withheld = "under one condition any difference may be chance"
+    depends.ci_low, depends.ci_high = -1.0, 1.0
+    assert find_unfinished(results) is None
+    few.conditions = [ConditionResult(name="c0", block=1, baseline=1.0, contender=2.0)]
+    assert find_unfinished(results) is not None, "others may decide it"
 
 
 def test_a_run_that_may_decide_nothing_any_more_may_be_continued() -> None:

@@ -143,3 +143,25 @@ def test_exact_cpus_stop_at_what_depends_on_conditions(
     view.samples = lambda blocks: [structs.replace(one, primary=True, counted=True) for one in plain(blocks)]
     view.judge_primary = lambda: judge_primary(view.samples([1, 2]), view.rule)
     assert Decision.is_finished(view) is over
+
+
+@pytest.mark.parametrize(("conditions", "over"), [(False, True), (True, False)])
+def test_exact_cpus_stop_at_what_has_no_conditions(conditions: bool, over: bool) -> None:
+    """A further block repeats it."""
+    view = blocks_of([(1.0, 2.0)])
+    view.lock.machine.resolution = 40e-6
+    view.lock.blocks, view.lock.steps = (
+        SimpleNamespace(fixed=None),
+        [SimpleNamespace(primary=["latency-p99"], label="wakeup")],
+    )
+    view.complete_blocks, view.repeats = lambda: [1], partial(Decision.repeats, view)
+    plain = view.samples
+
+    def samples(blocks: list[int]) -> list[Samples]:
+        more = {} if conditions else {"conditions": {}}
+        return [structs.replace(one, primary=True, counted=True, scheduled=True, **more) for one in plain(blocks)]
+
+    view.samples = samples
+    view.judge_primary = lambda: judge_primary(samples([1]), view.rule)
+    assert Decision.is_finished(view) is over
+    assert Decision.open_steps(view, [1]) == ([] if over else [0])

@@ -216,8 +216,9 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def settled(self) -> bool:
-        """True if a run need not go on for it: there is a verdict, or one that was taken back."""
-        return self.decided or (self.withheld in (SET_BY_HARNESS, CONTRADICTED) and self.decided_at is not None)
+        """True if a run need not go on for it: there is a verdict, or one that was taken back, or only the same would come."""
+        taken_back = self.withheld in (SET_BY_HARNESS, CONTRADICTED) and self.decided_at is not None
+        return self.decided or taken_back or (self.few and not self.conditions)
 
     @property
     def depends(self) -> bool:

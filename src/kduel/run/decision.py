@@ -100,9 +100,9 @@ class Decision:
         if not any(step.primary for step in self.lock.steps):
             return not self.lock.machine.evidence.varies
         out = self.records.excluded_contenders()
-        # Exact CPUs take minutes for a block, and no further one decides what depends on conditions.
+        # Exact CPUs take minutes for a block, and no further one decides what depends on conditions, or has none.
         if self.lock.machine.resolution and all(
-            one.decided or one.depends for one in self.judge_primary() if one.contender not in out
+            one.settled or one.depends for one in self.judge_primary() if one.contender not in out
         ):
             return True
         return self.repeats(complete) or is_finished(self.samples(complete), self.rule, without=out)
@@ -171,10 +171,10 @@ class Decision:
         ]
 
     def open_steps(self, blocks: list[int]) -> list[int]:
-        """The steps with a primary metric that these blocks do not decide."""
+        """The steps with a primary metric that these blocks do not settle."""
         if not blocks:
             return []
-        labels = {one.benchmark for one in primary_results(self.samples(blocks), self.rule) if not one.decided}
+        labels = {one.benchmark for one in primary_results(self.samples(blocks), self.rule) if not one.settled}
         return [index for index, step in enumerate(self.lock.steps) if step.label in labels]
 
     def check_measurable(self) -> None:

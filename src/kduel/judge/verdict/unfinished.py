@@ -61,9 +61,9 @@ def find_unfinished(results: Results) -> PlanProgress | None:
         return None
     if study.fixed is None:
         primary = [metric for metric in results.gating if metric.role == "primary" and metric.contender not in out]
-        if complete and (
-            all(metric.settled for metric in primary) if primary else not results.machine.evidence.varies
-        ):
+        machine = results.machine
+        ended = all(metric.settled or (machine.resolution and metric.depends) for metric in primary)
+        if complete and (ended if primary else not machine.evidence.varies):
             return None
     look = next(look for look in rule.looks() if look >= complete)
     return PlanProgress(complete=complete, planned=rule.max_blocks, fixed=study.fixed is not None, look=look)
