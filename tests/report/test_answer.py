@@ -476,6 +476,8 @@ def test_of_exact_cpus_as_many_blocks_are_asked_for_as_have_conditions_enough() 
             ConditionResult(name=f"c{at}", block=1, baseline=100.0, contender=200.0 + at) for at in range(4)
         ]
     assert blocks_wanted(results.gating, results) == 2, "four comparisons: eight conditions with one sign"
+    results.metrics[0].conditions = results.metrics[0].conditions[:2]
+    assert blocks_wanted(results.gating, results) == 4, "the one with the fewest conditions decides"
     results.metrics[0].conditions = []
     assert blocks_wanted(results.gating, results) == 0, "further blocks repeat what has no conditions"
     for metric in results.metrics:

@@ -51,8 +51,6 @@ class Case:
     """The chance of a false alarm that each check may have in this case."""
     counted: bool = False
     """Whether an exact machine counted the values."""
-    exact_cpus: bool = False
-    """Whether that machine has several CPUs of one speed, on which time is virtual."""
     absent: tuple[Missing, Missing] = (Missing(0, 0), Missing(0, 0))
     """By arm: how many of its valid trials gave no value."""
 
@@ -195,7 +193,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
             yield Case(
                 result=result, metric=table.metric, paired=table.paired, baseline=baseline, contender=contender,
                 rule=gating if result.role == "primary" else exploring, table=table,
-                counted=not results.machine.evidence.varies, level=level, exact_cpus=results.machine.resolution > 0, absent=(fewer, less),
+                counted=not results.machine.evidence.varies, level=level, absent=(fewer, less),
             )  # fmt: skip
 
 

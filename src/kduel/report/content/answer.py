@@ -384,7 +384,9 @@ def blocks_wanted(undecided: Sequence[MetricResult], results: Results) -> int:
     if not any(m.few for m in undecided):
         return TEN
     needed, _ = fewest_deciding(results.study.alpha / len(results.gating))
-    return -(-needed // max(1, *(len(m.pairs) // m.n for m in undecided))) if all(m.pairs for m in undecided) else 0
+    if not all(m.pairs for m in undecided):
+        return 0
+    return -(-needed // max(1, min(len(m.pairs) // m.n for m in undecided)))
 
 
 def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
