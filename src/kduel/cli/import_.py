@@ -50,10 +50,10 @@ def command(
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line; better is higher,
     lower or none. The first contender is the baseline. All values of one trial have its number, and a contender that lacks
     a number where another contender or metric has it lacks a value: contenders with different numbers of trials by intention
-    take numbers of their own, 1 to 20 and 101 to 113. Four columns are optional. kind (time, rate, count, size, exact,
-    other): counts and sizes are exact, so that one value of each contender decides; of the kind exact, counted on a
+    take numbers of their own, 1 to 20 and 101 to 113. Other columns are optional. kind (time, rate, count, size, exact,
+    scheduled, other): counts and sizes are exact, so that one value of each contender decides; of the kind exact, counted on a
     deterministic machine, repetitions may differ, and condition names which of several conditions a value was counted
-    under. aspect: what the metric measures, such as throughput, wakeup-latency, power or boot-time, for trade-offs and
+    under; of the kind scheduled, counted on exact CPUs, conditions are a sample, and resolution_ns is what these resolve. aspect: what the metric measures, such as throughput, wakeup-latency, power or boot-time, for trade-offs and
     advice; without it, known names are recognised. role: primary or exploratory. `kduel report -f csv` writes all of these.
     """
     from kduel.store.imported import bring_in

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from kduel.core.experiment import Contender, MachineRecord
+from kduel.core.experiment import RESOLUTION, Contender, MachineRecord
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import ContenderResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples, steps_of
@@ -45,7 +45,9 @@ def results(run: Path) -> Results:
             kduel=record.kduel,
         ),
         machine=MachineRecord(
-            kind="imported", exact=all(table.paired for table in samples), facts={"caveat": CAVEAT}
+            kind="imported",
+            exact=all(table.paired for table in samples),
+            facts={"caveat": CAVEAT} | ({RESOLUTION: gathering.resolution} if gathering.resolution else {}),
         ),
         contenders=[
             ContenderResult(name=name, kernel=stated or "", release=stated)

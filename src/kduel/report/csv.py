@@ -7,12 +7,14 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
+from kduel.core.experiment import RESOLUTION
 from kduel.core.metric_results import BYTES, MetricResult
 from kduel.core.results import Results
+from kduel.core.samples import SECONDS
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.report import DEFAULTS, Format, ReportOptions
-from kduel.store.imported.values_csv import COLUMNS, FORMULA, OPTIONAL
+from kduel.store.imported.values_csv import COLUMNS, FORMULA, OPTIONAL, SCHEDULED
 
 
 class CsvFormat(Format):
@@ -26,8 +28,10 @@ class CsvFormat(Format):
     def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         out = StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow((*COLUMNS, *OPTIONAL))
-        writer.writerows(rows(results))
+        coarsest = resolution(results)
+        writer.writerow((*COLUMNS, *OPTIONAL, *([RESOLUTION] if coarsest else [])))
+        for row in rows(results):
+            writer.writerow((*row, *([coarsest if row[len(COLUMNS)] == SCHEDULED else ""] if coarsest else [])))
         return out.getvalue()
 
 
@@ -85,8 +89,15 @@ def kind(results: Results, metric: MetricResult) -> str:
     if metric.scale != "exact" or (is_of_time(metric.unit) and results.machine.evidence.varies):
         return "other"
     if not results.machine.evidence.varies or metric.conditions:
-        return "exact"
+        return SCHEDULED if results.machine.resolution else "exact"
     return "size" if metric.unit in BYTES else "count"
+
+
+def resolution(results: Results) -> int:
+    """Nanoseconds that exact CPUs resolve, by the coarsest of the trials; 0 for any other machine."""
+    machine = results.machine.resolution
+    trials = [one.resolution * SECONDS[one.unit] for one in results.metrics if one.unit in SECONDS]
+    return round(1e9 * max([machine, *trials])) if machine else 0
 
 
 def no_formula(text: str) -> str:

@@ -162,3 +162,27 @@ def test_a_time_that_never_varied_is_not_exported_as_an_exact_count(tmp_path: Pa
     assert (metric.scale, metric.verdict) == ("exact", "undecided")
     (again,) = brought_in(text_of(judge_run(run)), tmp_path / "again").metrics
     assert again.verdict == "undecided"
+
+
+STUDIES = Path(__file__).parents[3] / "docs" / "studies"
+
+
+@pytest.mark.parametrize(("name", "resolution"), [("generations", 20e-6), ("policies", 40e-6)])
+def test_what_exact_cpus_scheduled_under_one_condition_stays_without_verdict(
+    name: str, resolution: float, tmp_path: Path
+) -> None:
+    text = (STUDIES / f"{name}.csv").read_text()
+    results = brought_in(text, tmp_path / "first")
+    assert results.machine.resolution == pytest.approx(resolution)
+    assert {m.word for m in results.metrics} <= {"undecided", "equal"}, "one condition may differ by chance"
+    again = brought_in(text_of(results), tmp_path / "again")
+    assert text_of(results) == text_of(again) and counts(again) == counts(results)
+
+
+@pytest.mark.parametrize(
+    "row", ["scheduled,", "scheduled,0", "scheduled,x", "exact,20000", "scheduled,9999999999999999999999"]
+)
+def test_what_is_scheduled_and_nothing_else_has_a_resolution(row: str, tmp_path: Path) -> None:
+    head = "contender,trial,benchmark,metric,unit,better,value,kind,resolution_ns\n"
+    with pytest.raises(InputError, match="resolution_ns"):
+        brought_in(f"{head}a,1,b,m,s,lower,1,{row}\nb,1,b,m,s,lower,2,{row}\n", tmp_path / "bad")

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import IO, get_args
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Aspect, Better, Role
+from kduel.core.experiment import RESOLUTION, Aspect, Better, Role
 from kduel.store.imported.support.foreign import ESCAPES, ForeignFormat, ForeignRow, beginning, location_text
 from kduel.store.imported.support.names import Kind, kind_of, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
 KIND = "kind"
 """A column that may be there, too."""
+SCHEDULED = "scheduled"
+"""The kind of what exact CPUs scheduled."""
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("time", "rate", "other"), "measured"), **dict.fromkeys(("count", "size"), "count or size"), "exact": "exact",
+    **dict.fromkeys(("time", "rate", "other"), "measured"), **dict.fromkeys(("count", "size"), "count or size"), "exact": "exact", SCHEDULED: "scheduled",
 }  # fmt: skip
 """The words of that column."""
 ASPECT = "aspect"
@@ -29,6 +31,7 @@ CONDITION = "condition"
 ROLE = "role"
 """A fourth one: whether the metric decides, or only hints."""
 OPTIONAL = (KIND, ASPECT, CONDITION, ROLE)
+"""Which KDuel's own CSV always has."""
 ASPECTS: dict[str, Aspect] = {aspect: aspect for aspect in get_args(Aspect) if aspect}
 FORMULA = ("=", "+", "-", "@")
 """What a spreadsheet takes for a formula at the beginning of a name; KDuel's own CSV puts a quote before it."""
@@ -53,7 +56,8 @@ class ValuesCsv(ForeignFormat):
     name = "csv"
     summary = (
         f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none); optional columns: "
-        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size), {CONDITION}, {ROLE} ({', '.join(ROLES)})"
+        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size), {CONDITION}, {ROLE} ({', '.join(ROLES)}), {RESOLUTION} "
+        "(of the kind scheduled)"
     )
 
     general = True
@@ -333,7 +337,7 @@ def columns(path: Path, header: list[str]) -> dict[str, int]:
     """Position of each column. Raises InputError unless the header has each of COLUMNS once and nothing else but those of OPTIONAL."""
     named = [name.strip().casefold() for name in header]
     missing = [name for name in COLUMNS if name not in named]
-    extra = [name for name in named if name not in (*COLUMNS, *OPTIONAL)]
+    extra = [name for name in named if name not in (*COLUMNS, *OPTIONAL, RESOLUTION)]
     twice = sorted({name for name in named if named.count(name) > 1})
     wrong = [
         f"{words} {', '.join(map(repr, found))}"
@@ -378,10 +382,16 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> F
             f"{location_text(path, line)}: the role is {role!r}", f"It is {', '.join(ROLES)}, or nothing."
         )
     condition = without_quote(fields[places[CONDITION]].strip()) if CONDITION in places else ""
-    if condition and kind != "exact":
+    if condition and kind not in ("exact", SCHEDULED):
         raise InputError(
             f"{location_text(path, line)}: a value of the kind {kind or 'none'!r} has the condition {condition[:60]!r}",
-            "Conditions are of counts on a deterministic machine: give the kind exact, or no condition.",
+            "Conditions are of counts on a deterministic machine: give the kind exact or scheduled, or no condition.",
+        )
+    resolution = fields[places[RESOLUTION]].strip() if RESOLUTION in places else ""
+    if (kind == SCHEDULED) != (resolution.isascii() and resolution.isdigit() and 0 < int(resolution) < 10**9):
+        raise InputError(
+            f"{location_text(path, line)}: a value of the kind {kind or 'none'!r} has the {RESOLUTION} {resolution[:60]!r}",
+            "What exact CPUs scheduled has the nanoseconds below which they resolve no time, such as 20000; nothing else has any.",
         )
     known = KINDS[kind] if kind else kind_of(benchmark, metric, unit)
     found = number(path, line, text)
@@ -401,6 +411,7 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> F
         line,
         statistic(metric),
         kind=known,
+        resolution=int(resolution or 0),
         # KDuel's own export, which has all columns, states by an empty one that there is none.
         aspect=ASPECTS[aspect] if aspect else "" if CONDITION in places else None,
         condition=condition,

@@ -49,6 +49,8 @@ class ForeignRow(NamedTuple):
     kind: Kind = "measured"
     aspect: Aspect | None = None
     """What the metric measures; None where the file does not state it."""
+    resolution: int = 0
+    """Nanoseconds below which the machine resolves no time, of what is scheduled."""
     condition: str = ""
     """Of a count that was taken under several conditions that must not matter: which."""
     numbered: bool = False

@@ -1,5 +1,6 @@
 """From the rows of foreign files to samples: the one place where they are checked against each other."""
 
+import math
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import InputError, unknown_name
 from kduel.core.experiment import Metric, Role
-from kduel.core.samples import REASON, Samples, within_reason
+from kduel.core.samples import REASON, SECONDS, Samples, within_reason
 from kduel.store.imported.support.foreign import ForeignRow, location_text
 from kduel.store.imported.support.names import Kind, aspect_of, step_of
 
@@ -53,6 +54,8 @@ class Gathering:
         """By contender, benchmark and metric: all metrics of the calls that first had it, and their file."""
         self.mixed: InputError | None = None
         """Refusal of trials of one contender that were called with different things; a kept import is not refused."""
+        self.resolution = 0
+        """Nanoseconds that the machine of what was scheduled resolves, by the coarsest trial."""
         self.count = 0
 
     def add(self, path: Path, rows: Iterable[ForeignRow], calls: bool = False, benchmark: str = "") -> None:
@@ -148,6 +151,7 @@ class Gathering:
             conditions[row.condition] = row.value
         values[row.trial] = median(conditions.values()) if conditions else row.value
         self.trials.add(row.trial)
+        self.resolution = max(self.resolution, row.resolution)
         if row.numbered:
             self.numbered.setdefault(row.contender, set()).add(row.trial)
 
@@ -220,8 +224,12 @@ class Gathering:
                 primary=any(name in names_of(benchmark, metric) for name in primary)
                 if primary
                 else found.role != "exploratory",
-                paired=found.kind == "exact",
-                counted=found.kind == "exact",
+                paired=found.kind in ("exact", "scheduled"),
+                counted=found.kind in ("exact", "scheduled"),
+                scheduled=found.kind == "scheduled",
+                resolution=self.resolution * 1e-9 / SECONDS.get(found.metric.unit, math.inf)
+                if found.kind == "scheduled"
+                else 0.0,
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
                 conditions={

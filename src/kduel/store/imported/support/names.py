@@ -6,9 +6,10 @@ from typing import Literal
 from kduel.core.experiment import Aspect, Statistic
 from kduel.core.samples import StepResult
 
-Kind = Literal["measured", "count or size", "exact"]
+Kind = Literal["measured", "count or size", "exact", "scheduled"]
 """What a metric is. Chance has no part in a count or size: one value of each contender decides, unless repetitions
-differ. What is exact was counted on a deterministic machine, so that values of one trial and condition are pairs."""
+differ. What is exact was counted on a deterministic machine, so that values of one trial and condition are pairs; what is
+scheduled, on one with several CPUs, whose scheduler decides otherwise from the least cause: conditions are a sample."""
 BYTES = re.compile(r"([KMGT]i?|k)?B|bytes?", re.IGNORECASE)
 SIZE = re.compile(r"(?<![a-z])sizes?(?![a-z])", re.IGNORECASE)
 IN_USE = re.compile(r"resident|working|heap|stack|memory|rss", re.IGNORECASE)
