@@ -98,6 +98,14 @@ def test_before_the_only_analysis_the_reason_is_that_it_is_still_to_come() -> No
     assert not any("analysis" in why for why in by_reason(interrupted(6, blocks=6).metrics, interrupted(6, blocks=6)))
 
 
+def test_where_no_trial_was_made_none_failed() -> None:
+    results = interrupted(8, blocks=6)
+    results.trials = []
+    for metric in results.metrics:
+        metric.n = 0
+    assert list(by_reason(results.metrics, results)) == ["no trial was measured yet: continue the run"]
+
+
 def test_the_screen_and_the_answer_say_the_same_of_what_to_do_next() -> None:
     results = interrupted(8, blocks=8)
     results.metrics[0].contradicted = True

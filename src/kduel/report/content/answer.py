@@ -14,7 +14,7 @@ from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
 from kduel.judge.verdict.agreement import fewest_deciding
-from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.comparison import TIME_UNITS, is_of_time
 from kduel.judge.verdict.headline import (
     COUNTING,
     compared_pairs,
@@ -315,7 +315,8 @@ def certainty(results: Results) -> str:
     if all(m.scale == "exact" for m in metrics):
         if evidence(results).varies:
             return ""
-        return f"{SURE}exact, in virtual time{REAL}" if results.machine.resolution else REPEATS
+        virtual = results.machine.resolution or any(is_of_time(m.unit) for m in metrics)
+        return f"{SURE}exact, in virtual time{REAL}" if virtual else REPEATS
     compared = sum(not m.by_harness for m in results.gating)
     every = "both" if compared == 2 else f"all {compared}"
     together = f" for {every} comparisons together" if compared > 1 else ""

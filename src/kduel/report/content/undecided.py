@@ -27,10 +27,13 @@ def advice(metric: MetricResult) -> str:
     return parts.advice if parts is not None and parts.slices > 1 else ""
 
 
-def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "") -> str:
-    """Clause on why it is undecided and what would help. `waits`: clause on the analysis that is still to come."""
+def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "", begun: bool = True) -> str:
+    """Clause on why it is undecided and what would help. `waits`: clause on the analysis that is still to come; `begun`: false
+    where no trial was made."""
     if metric.beyond and (metric.withheld or not metric.n):
         return beyond_histogram.PLUGIN.undecided
+    if metric.n == 0 and not begun:
+        return "no trial was measured yet: continue the run"
     if metric.n == 0:
         go_on = "continue the run, or " if waits else ""
         return f"no block gave a value for both contenders: {go_on}read why trials are void or steps failed"
@@ -83,7 +86,9 @@ def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[M
         primary = metric.role == "primary"
         judged = rule if primary else rule.for_exploring()
         waits = unfinished.waits if primary and unfinished and may_continue(results) else ""
-        found.setdefault(reason(metric, results.study.delta, judged, waits), []).append(metric)
+        found.setdefault(
+            reason(metric, results.study.delta, judged, waits, bool(results.trials) or not results.paired), []
+        ).append(metric)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
