@@ -49,7 +49,8 @@ def table(header: str, *rows: str) -> str:
         "user,sys,real", "read,write", "p50,p99", "joules,watts", "cache-misses,cycles", "%usr,%sys", "rx_bytes,tx_bytes", "freq_mhz,ipc",
         "context-switches,page-faults", "temp_c,fan_rpm", "firmware,loader,kernel,userspace", "old,new,delta", "old,new,ratio",
         "old,new,diff %", "old,new,p-value", "old,old_stddev,new,new_stddev", "old,±,new", "old,new,samples", "1t,2t,4t", "4k,8k", "64B,1KB",
-        "old,new,change", "p50,p99,p1", "idle,user", "delta,mean", "read,idle",
+        "old,new,change", "p50,p99,p1", "idle,user", "delta,mean", "read,idle", "busy,idle", "4k,64k", "4K,16K", "p5,p9", "old,delta",
+        "base,change", "fan,rpm", "p1,p2",
     ],
 )  # fmt: skip
 def test_neither_metrics_nor_parameters_nor_differences_are_contenders(columns: str, tmp_path: Path) -> None:
@@ -61,8 +62,8 @@ def test_neither_metrics_nor_parameters_nor_differences_are_contenders(columns: 
 @pytest.mark.parametrize(
     "names",
     [
-        "old,new", "6.1,6.12", "host-a,host-b", "no-cache,cache-v2", "read-ahead,none", "v5.10,v6.1", "4k,64k", "4KB,16KB", "p1,p2",
-        "base,change", "base,delta", "deb,rpm", "idle,menu", "other,batch,idle",
+        "old,new", "6.1,6.12", "host-a,host-b", "no-cache,cache-v2", "read-ahead,none", "v5.10,v6.1", "deb,rpm", "idle,menu",
+        "other,batch,idle", "pages-4k,pages-64k", "patch-1,patch-2", "base,with-change",
     ],
 )  # fmt: skip
 def test_contenders_of_any_other_name_are_taken(names: str, tmp_path: Path) -> None:
@@ -173,6 +174,18 @@ def test_lines_of_several_parameters_are_no_repetitions(column: str, tmp_path: P
     assert imported(tmp_path / "alike", table("benchmark,trial,old,new", *alike))
     # The same file twice is an odd question, and no sweep.
     assert imported(tmp_path / "same", each[0], each[0])
+
+
+def test_lines_with_numbers_of_trials_are_repetitions(tmp_path: Path) -> None:
+    rows = "old,{}5,10", "old,{}6,20", "new,{}7,10", "new,{}8,20"
+    plain = refused(tmp_path / "plain", table("contender,wall,result", *rows).replace("{}", ""))
+    assert "number them in a column 'trial'" in plain
+    numbered = table("contender,trial,wall,result", *(row.format(f"{1 + n % 2},") for n, row in enumerate(rows)))
+    assert [*imported(tmp_path / "numbered", numbered)] == ["a/wall", "a/result"]
+    header = "contender,trial,benchmark,metric,unit,better,value"
+    pairs = (("old", 1, 5, 10), ("old", 2, 6, 20), ("new", 1, 7, 10), ("new", 2, 8, 20))
+    lines = [f"{arm},{n},b,wall,,none,{wall}\n{arm},{n},b,result,,none,{result}" for arm, n, wall, result in pairs]
+    assert [*imported(tmp_path / "long", table(header, *lines))] == ["b/wall", "b/result"]
 
 
 SHEETS = {

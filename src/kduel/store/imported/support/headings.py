@@ -39,9 +39,11 @@ KINDS_OF_METRICS = {
     "change", "speedup", "pvalue", "samples", "sd", "sem", "ci", "err",
 }  # fmt: skip
 """Further ones, and what is calculated from other columns."""
-CALCULATED = {"change", "delta"}
-DOUBTFUL = {*CALCULATED, "idle", "rpm"}
-"""Of those, what is a contender's name beside others that are no metrics: `base,change`, `batch,idle`, `deb,rpm`."""
+BESIDE = {
+    "idle": {"menu", "teo", "ladder", "haltpoll", "batch", "fifo", "rr"},
+    "rpm": {"deb", "apk"},
+}
+"""Of those, what is a contender's name beside one of its kind: a governor of idle CPUs, a policy, a form of packages."""
 QUALIFIERS = {
     "p",
     "c",
@@ -85,7 +87,6 @@ SECONDS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "ns": 1e-9, "nsec
 STAGES = {"firmware", "loader", "initrd", "userspace"}
 """Words in the heading of a boot's stages, of which another one is called `kernel`."""
 VALUE_OF_PARAMETER = re.compile(r"\d+ ?(?:[kKMGT]i?B?|B|t|threads?|clients?|jobs?|groups?)|p\d{1,2}(?:\.?\d+)?")
-PAGES = r"(?:4|16|64) ?[kK](?:i?B)?"
 TRIAL = r"(?:run|trial|iteration|iter|repetition|rep|repeat|round|sample)[ _.#-]*\d+|#\d+"
 UNIT = re.compile(r"\w ?\[[^\[\]:]*(?:: *\w*)?\]$")
 
@@ -151,14 +152,12 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
     """Raises InputError unless the columns `names` are surely contenders; `numbered`: other columns identify rows."""
     remedy = (
         "Leave it out, or name the column of the trials' numbers 'trial' and that of the contenders 'contender'; for one "
-        "file a contender: NAME=FILE."
+        "file a contender: NAME=FILE. If it is a contender, give it a name that says so, such as pages-4k, patch-1 or with-change."
     )
-    # Patches are numbered from 1, percentiles have two digits; kernels differ in the size of their pages.
-    kinds = any(all(re.fullmatch(pattern, one) for one in names) for pattern in (r"p\d", PAGES))
     for name in names:
         if UNIT.search(name) or "%" in name or not any(map(str.isalnum, name)) or names_metric(name, names):
             raise InputError(f"{where}: the column {name[:60]!r} is a metric, and no contender", remedy)
-        if NO_CONTENDER & words_of(name) or (not kinds and VALUE_OF_PARAMETER.fullmatch(name)):
+        if NO_CONTENDER & words_of(name) or VALUE_OF_PARAMETER.fullmatch(name):
             raise InputError(
                 f"{where}: the column {name[:60]!r} is a time, a share or a parameter, and no contender", remedy
             )
@@ -174,12 +173,8 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
 
 def names_metric(name: str, names: Sequence[str]) -> bool:
     """True for the name of a metric, or of what belongs to another column, as `old_stddev` to `old`."""
-    if name.casefold() in DOUBTFUL and not any(has_metric_words(other, names) for other in names if other != name):
-        return name.casefold() in CALCULATED and len(names) > 2
-    return has_metric_words(name, names)
-
-
-def has_metric_words(name: str, names: Sequence[str]) -> bool:
+    if BESIDE.get(name.casefold(), set()) & {other.casefold() for other in names}:
+        return False
     words = words_of(name)
     for other in map(words_of, names):
         words = words - other if other < words else words
