@@ -250,7 +250,10 @@ class Gathering:
 
     def check_swept(self) -> None:
         """Raises InputError for a column of which every contender has the same values, each another one, beside columns of
-        its lines that differ: a parameter, and its lines are no repetitions. One with a unit or a better side was measured."""
+        its lines that differ: a parameter, and its lines are no repetitions. One with a unit or a better side was measured, and
+        lines with numbers of trials are said to be repetitions."""
+        if self.numbered.keys() >= self.contenders.keys():
+            return
         columns = {key: [[*values.values()] for values in found.values.values()] for key, found in self.found.items()}
         alike = {key for key, arms in columns.items() if len(arms) > 1 and all(arm == arms[0] for arm in arms)}
         measured = {key[0] for key, arms in columns.items() if len(arms) > 1 and key not in alike}
@@ -261,8 +264,8 @@ class Gathering:
                 raise InputError(
                     f"the column {key[1][:60]!r} has the same values for each contender ({', '.join(f'{v:g}' for v in values[:3])}): "
                     "a parameter or a number, by which the lines differ, so that they are no repetitions",
-                    "Put it into the names in the column 'benchmark', such as fio-qd4. What was measured has its unit in the heading: "
-                    f"{key[1][:40]} [1: lower].",
+                    "Put it into the names in the column 'benchmark', such as fio-qd4. If the lines are repetitions, number them in a "
+                    f"column 'trial'. What was measured has its unit in the heading: {key[1][:40]} [1: lower].",
                 )
 
     def left_out(self) -> list[str]:
