@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kduel.analysis.campaigns.claims import judge_claims, read_claims
 from kduel.analysis.campaigns.columns import columns
-from kduel.cli.from_report import WRITTEN_BESIDE, asked_of, lines_text, study_text
+from kduel.cli.from_report import WRITTEN_BESIDE, asked_of, exact_text, lines_text, study_text
 from kduel.cli.init import command
 from kduel.cli.run import command as run
 from kduel.core.errors import InputError
@@ -218,6 +218,13 @@ def test_exact_counts_are_studies_of_their_own(tmp_path: Path) -> None:
     study = study_of((tmp_path / "robot-exact.toml").read_text())
     assert (study.machine, study.steps[0].label) == ("icount", "pipe-threaded")
     assert study.steps[0].parameters["mode"] == "exact" and list(study.steps[0].primary) == ["instructions"]
+
+
+def test_a_huge_page_is_counted_where_the_kernel_has_memory_for_it() -> None:
+    for test, memory in (("malloc1", "1024M"), ("mmap1", None)):
+        report = RobotReport(commit="a" * 40, testcase="will-it-scale", parameters={"test": test, "mode": "process"})
+        text = exact_text(report, asked_of(report, 1), "linux")
+        assert study_of(text).steps and tomllib.loads(text)["machine"].get("memory") == memory
 
 
 KNOWN = tomllib.loads((files("kduel.cli") / "robot_tests.toml").read_text("utf-8"))

@@ -246,7 +246,9 @@ def exact_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     """The study of the operation's path length."""
     table = asked.table | {"mode": "exact", "primary": ["instructions"]}
     about = f"The instructions of the operation, counted exactly: no cache misses, no waiting. {tasks_text(report, asked)}"
-    return counted_text(report, asked, tree, about, "-exact", 1, table)
+    # Only kernels with as much memory use huge pages by themselves.
+    memory = {"memory": "1024M"} if asked.table["operation"] == "mmap-large" else {}
+    return counted_text(report, asked, tree, about, "-exact", {"cpus": 1} | memory, table)
 
 
 def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
@@ -258,16 +260,22 @@ def lines_text(report: RobotReport, asked: NearestTest, tree: str) -> str:
     table = {"use": "sharing", "operation": operation, "workers": workers, "primary": ["lines"]}
     about = "The cache lines that two CPUs share in the operation, counted exactly: what many tasks at once wait for."
     asked = asked._replace(scale=f"2 {workers} here")
-    return counted_text(report, asked, tree, about, "-lines", 2, table)
+    return counted_text(report, asked, tree, about, "-lines", {"cpus": 2}, table)
 
 
 def counted_text(
-    report: RobotReport, asked: NearestTest, tree: str, about: str, end: str, cpus: int, table: dict[str, Any]
+    report: RobotReport,
+    asked: NearestTest,
+    tree: str,
+    about: str,
+    end: str,
+    machine: dict[str, Any],
+    table: dict[str, Any],
 ) -> str:
     """A study on exact CPUs."""
     return (
         f"{comment(about)}{study_head(report, asked, end, 1.0)}{contenders_text(report, tree)}"
-        f'\n[machine]\nkind = "icount"\ncpus = {cpus}\n\n[settle]\nmode = "fixed"\nseconds = 3\n\n[blocks]\nmax = 1\n'
+        f'\n[machine]\nkind = "icount"\n{lines_of(machine)}\n[settle]\nmode = "fixed"\nseconds = 3\n\n[blocks]\nmax = 1\n'
         f"\n[[benchmark]]\n{lines_of(table)}"
     )
 

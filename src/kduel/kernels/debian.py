@@ -71,7 +71,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 def parse_spec(spec: str) -> PackageRequest:
     """Read `debian:...`; without a flavour it is `generic`. Raises InputError."""
-    match = SPEC.fullmatch(spec.removeprefix(PREFIX))
+    match = SPEC.fullmatch(spec.removeprefix(PREFIX).strip())
     assert match is not None
     version = match["version"]
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
