@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ import pytest
 from kduel.benchmarks.support import delays
 from kduel.benchmarks.support.output import ParseError
 from kduel.benchmarks.support.service import Service
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.guest import programs
 
 # Of a guest of 6.1 whose only user tasks were a shell's.
 CAPTURED = """version 13
@@ -86,6 +91,24 @@ def test_a_kernel_that_fills_in_zeros_gives_no_number(tmp_path: Path) -> None:
 def test_what_is_not_the_programs_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
     with pytest.raises(ParseError, match="file delays of the step is not kdelay's"):
         read(tmp_path, CAPTURED.replace(*change))
+
+
+def test_a_task_that_ended_and_was_not_waited_for_counts_once(tmp_path: Path) -> None:
+    """Its message counted it, and it can still be asked for."""
+    try:
+        program = programs.build(delays.PROGRAM, platform.machine(), cache=Cache(tmp_path / "cache"))
+    except InputError as error:
+        pytest.skip(str(error))
+    many = 2000
+    left = f"import os\nfor _ in range({many}):\n    if not os.fork(): os._exit(0)"
+    subprocess.run(
+        [program, delays.KEPT, sys.executable, "-c", f"{left}\nimport time; time.sleep(1)"], cwd=tmp_path, check=True
+    )
+    text = (tmp_path / delays.KEPT).read_text()
+    if "\ntasks " not in text or "\ntasks 0\n" in text:
+        pytest.skip(f"no account of tasks here: {text}")
+    # All of the machine's tasks count.
+    assert many <= int(text.split("\ntasks ")[1].split()[0]) < 1.8 * many
 
 
 def test_a_service_has_delays_too_and_puts_the_switch_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
