@@ -3,7 +3,7 @@
     .venv/bin/python perf/agreement_calibration.py [--runs 2000] [--write]
 
 Two equal kernels are measured under some conditions, of which each draws what the scheduler decides. The code that judges runs judges
-them. Seeded; a minute of one processor.
+them. Seeded; two minutes of one processor.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from kduel.judge.verdict.rule import Rule
 
 SPREAD = 0.7
 """Of logarithms: a percentile of one kernel under another condition is up to seven times as large."""
-SHARED = {"each its own": 0.0, "mostly common": 0.9}
-"""The part of that variance which a condition has in common for both kernels."""
+SHARED = {"each its own": (0.0, 1.0), "mostly common": (0.9, 1.0), "of one a tenth": (0.0, 0.1)}
+"""The part of that variance which a condition has in common for both kernels, and the baseline's spread as a share."""
 BLOCKS = 3
 CASES = ((1, 3), (1, 4), (1, 6), (11, 4), (11, 6), (11, 9))
 """Comparisons and conditions of a block."""
 
 
 def tables(
-    rng: np.random.Generator, comparisons: int, conditions: int, shared: float, factor: float
+    rng: np.random.Generator, comparisons: int, conditions: int, shared: float, factor: float, narrow: float
 ) -> list[Samples]:
     """As many metrics of one run; `factor` times as large with the contender."""
     shape = comparisons, BLOCKS, conditions
     common = rng.normal(0, SPREAD * shared**0.5, shape)
     own = {name: common + rng.normal(0, SPREAD * (1 - shared) ** 0.5, shape) for name in ("old", "new")}
-    values = {"old": 50 * np.exp(own["old"]), "new": factor * 50 * np.exp(own["new"])}
+    values = {"old": 50 * np.exp(narrow * own["old"]), "new": factor * 50 * np.exp(own["new"])}
     return [
         Samples(
             benchmark=f"step-{at}", metric=Metric("latency-p99", "us", "lower", statistic="p99"), primary=True, counted=True,
@@ -90,12 +90,15 @@ def agreement(runs: int) -> list[str]:
     """Runs of equal kernels in which any difference is called; and of comparisons that are five and twenty times as large."""
     rows = []
     for comparisons, conditions in CASES:
-        for words, shared in SHARED.items():
-            rng = np.random.default_rng([comparisons, conditions, int(10 * shared)])
-            null = [tables(rng, comparisons, conditions, shared, 1.0) for _ in range(runs)]
+        for words, (shared, narrow) in SHARED.items():
+            rng = np.random.default_rng([comparisons, conditions, int(10 * shared), int(10 * narrow)])
+            null = [tables(rng, comparisons, conditions, shared, 1.0, narrow) for _ in range(runs)]
             larger = [
                 np.mean(
-                    [called(tables(rng, comparisons, conditions, shared, by), 1).mean() for _ in range(runs // 5)]
+                    [
+                        called(tables(rng, comparisons, conditions, shared, by, narrow), 1).mean()
+                        for _ in range(runs // 5)
+                    ]
                 )
                 for by in (5.0, 20.0)
             ]

@@ -80,7 +80,7 @@ def test_what_is_undecided_says_how_many_conditions_decide() -> None:
     result = judged([100, 300, 200], [110, 400, 240])
     assert result.told == (
         "Undecided, +40 us (+20.0 %) (range +10 to +100): under 3 conditions differences have one sign by chance in one of "
-        "4 cases, and a verdict takes one of 20: give 6 conditions, or 4 if the contenders' values lie apart."
+        "4 cases, and a verdict takes one of 20: give 6 conditions, or 4 if the contenders' values lie apart and spread alike."
     )
     assert result.open and result.decided_at is None
 
@@ -138,3 +138,7 @@ def test_the_chance_is_that_of_the_sign_test_or_of_the_rank_sum() -> None:
     assert chance((1, 2)) == 1
     assert chance(*[(1, 9), (10, 12)] * 4) == 2.0**-7
     assert chance(*[(1, 9)] * 4) == pytest.approx(2 / math.comb(8, 4))
+    apart = [(10, 101), (11, 120), (12, 140), (13, 150)]
+    assert chance(*apart) == pytest.approx(2 / math.comb(8, 4)), "spreads by ratio"
+    assert chance(*apart[:3], (13, 300)) == 2.0**-3, "the rank sum takes spreads to be alike"
+    assert chance(*[(-1, 9), (-2, 9), (-3, 9), (-4, 9)]) == 2.0**-3

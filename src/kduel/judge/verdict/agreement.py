@@ -4,13 +4,22 @@ import math
 from collections.abc import Callable
 from itertools import count
 
+import numpy as np
+
 from kduel.core.text import plural
 from kduel.judge.verdict.spending import Floats
 
+ALIKE = 3.0
+"""Spreads that differ by a larger factor are not alike."""
+
 
 def lie_apart(before: Floats, after: Floats) -> bool:
-    """True if all values of one contender lie above all of the other."""
-    return bool(before.max() < after.min() or after.max() < before.min())
+    """True if all values of one contender lie above all of the other, and both spread alike: the rank sum's chance is that of equal
+    distributions. Four values lie apart by chance in 3 % of cases then, with equal medians and ten times the spread in 9 %."""
+    apart = before.max() < after.min() or after.max() < before.min()
+    by_ratio = min(before.min(), after.min()) > 0
+    spreads = sorted(float(np.ptp(np.log(one) if by_ratio else one)) for one in (before, after))
+    return bool(apart and spreads[1] <= ALIKE * spreads[0])
 
 
 def chance_of_sign(number: int) -> float:
@@ -19,7 +28,7 @@ def chance_of_sign(number: int) -> float:
 
 
 def chance_apart(number: int) -> float:
-    """The chance that so many values of each contender, without a cause, lie apart (Wilcoxon's rank sum)."""
+    """The chance that so many values of each contender, of one distribution, lie apart (Wilcoxon's rank sum)."""
     return 2 / math.comb(2 * number, number)
 
 
@@ -53,7 +62,7 @@ def too_few(before: Floats, after: Floats, alpha: float) -> str:
     said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
     return (
         f"{said if len(before) > 1 else 'under one condition any difference may be chance'}, and a verdict takes one of {1 / alpha:.0f}: "
-        f"give {one_sign} conditions, or {apart} if the contenders' values lie apart"
+        f"give {one_sign} conditions, or {apart} if the contenders' values lie apart and spread alike"
     )
 
 
