@@ -25,6 +25,7 @@ from kduel.report import report_format
 from kduel.report.campaigns.page import CampaignPage, PageSection, text
 from kduel.report.content.answer import answer, blocks_wanted, change_words
 from kduel.report.content.closing import closing
+from kduel.report.content.digest import digest
 from kduel.report.page.matrix import matrix_part
 from kduel.report.text import show_closing
 
@@ -127,7 +128,14 @@ def test_a_manifold_time_is_said_so_and_a_loss_comes_before_what_is_neither() ->
         ("getpid", "91", "9,000"), ("context-switch", "5.5", "450")
     ], "with the number of the table"  # fmt: skip
     assert "Others: 1 different" in said
-    assert said.endswith(". How sure: exact, in virtual time: not the times of real hardware.")
+    assert said.endswith(
+        ". How sure: 95 % confidence for all 4 comparisons together; conditions are a sample; in virtual time: not the "
+        "times of real hardware."
+    )
+    for metric in results.metrics:
+        metric.role, metric.scheduled = "exploratory", True
+    assert "hints only, as no primary metric is named" in answer(results).text
+    assert all(one.exploratory_note == "hints, no proof" for one in digest(results).comparisons)
     results.machine.facts.clear()
     assert answer(results).text.endswith(": not the times of real hardware."), "a time of one CPU is virtual, too"
     for metric in results.metrics:

@@ -130,6 +130,8 @@ class MetricResult(Struct, kw_only=True):
     baseline_median: float | None = None
     median: float | None = None
     scale: Scale = "ratio"
+    scheduled: bool = False
+    """Whether a scheduler decided what exact CPUs did: conditions are then a sample, and may agree by chance."""
     effect_pct: float | None
     """In per cent: of a ratio, or an exact change as a share of `baseline_mean` (null where a value of the baseline is 0). The
     bounds of an exact change are its range over conditions, or over blocks; both are the effect where it has one value."""
@@ -211,8 +213,8 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def hint(self) -> bool:
-        """True if it is exploratory and chance has a part in it: its claim is no verdict of the study's."""
-        return self.role != "primary" and self.scale != "exact"
+        """True if it is exploratory and chance has a part in it, as in what exact CPUs scheduled: its claim is no verdict of the study's."""
+        return self.role != "primary" and (self.scale != "exact" or self.scheduled)
 
     @property
     def settled(self) -> bool:

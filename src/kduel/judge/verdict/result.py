@@ -105,6 +105,7 @@ def build(
         contender=contender, n=n, baseline_mean=mean_of(before), baseline_sd=sd_of(before), mean=mean_of(after),
         sd=sd_of(after), baseline_median=float(np.median(before)) if before.size else None,
         median=float(np.median(after)) if after.size else None, scale=finding.scale, resolution=table.resolution,
+        scheduled=table.scheduled,
         effect_pct=effect if ratio else None, ci_low_pct=low if ratio else None, ci_high_pct=high if ratio else None,
         effect=None if ratio else effect, ci_low=None if ratio else low, ci_high=None if ratio else high,
         verdict=called, below_delta=below_delta(before, finding, rule), decided_at=finding.decided_at,

@@ -315,8 +315,8 @@ def certainty(results: Results) -> str:
     if all(m.scale == "exact" for m in metrics):
         if evidence(results).varies:
             return ""
-        virtual = results.machine.resolution or any(is_of_time(m.unit) for m in metrics)
-        return f"{SURE}exact, in virtual time{REAL}" if virtual else REPEATS
+        if not results.machine.resolution:
+            return f"{SURE}exact, in virtual time{REAL}" if any(is_of_time(m.unit) for m in metrics) else REPEATS
     compared = sum(not m.by_harness for m in results.gating)
     every = "both" if compared == 2 else f"all {compared}"
     together = f" for {every} comparisons together" if compared > 1 else ""
@@ -324,6 +324,8 @@ def certainty(results: Results) -> str:
     if any(m.hint for m in metrics):
         chance = plain_number(100 * results.study.alpha)
         sure = f"hints only, as no primary metric is named; of the differences shown in this way up to {chance} % may be chance"
+    if results.machine.resolution:
+        return f"{SURE}{sure}; conditions are a sample; in virtual time{REAL}"
     return f"{SURE}{sure}; {EMULATED}" if results.machine.unreal else f"{SURE}{sure}"
 
 

@@ -63,8 +63,8 @@ class ContenderSummary(Struct, kw_only=True):
 
     @property
     def exploratory_note(self) -> str:
-        """Worth of the exploratory metrics in words: there is no chance in counts."""
-        return "exact as well" if all(m.scale == "exact" for m in self.exploratory) else "hints, no proof"
+        """Worth of the exploratory metrics in words: there is no chance in counts but those of several CPUs."""
+        return "hints, no proof" if any(m.hint for m in self.exploratory) else "exact as well"
 
 
 class Digest(Struct, kw_only=True):
