@@ -84,9 +84,7 @@ def test_the_command_prints_it_without_a_boot_and_names_what_there_is(
         tmp_path / "without", STUDY, lambda *_: 10.0, blocks=2, files=lambda *_: old, environment=TWO_LEVELS
     )
     done = kduel("explain", without, "--scheduler")
-    assert (
-        "\ndelays of tasks: not counted by both kernels (CONFIG_TASKSTATS, CONFIG_TASK_DELAY_ACCT)\n" in done.stdout
-    )
+    assert "delays of tasks" not in done.stdout, "the program may not have been there"
     bare = make_factor_run(tmp_path / "bare", HEAD + KERNELS + JOB + COMMAND, lambda *_: 10.0, blocks=1)
     done = kduel("explain", bare, "--scheduler")
     assert done.returncode == 2 and "schedstat = true" in done.stderr

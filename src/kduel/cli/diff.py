@@ -47,7 +47,7 @@ def command(
     A file of claims has [[claim]] tables: says, and metric = "benchmark/metric" with before and after (columns) and one or more
     of printed = "-22.5" or "30..40" (per cent), side = "lower" or "higher", same = true, spread = "higher", cause = "kernel". Or
     metric and best = "COLUMN"; metric, after and exceeds = "benchmark/metric"; or untestable or refuted = "why". Each is then
-    supported, not supported, contradicted or not testable by the data; studies/published has four such files.
+    supported, not supported, contradicted or not testable by the data; studies/published has such files.
     """
     from kduel.analysis.campaigns.claims import judge_claims, read_claims
     from kduel.analysis.campaigns.columns import columns

@@ -31,7 +31,7 @@ def claim(**more: object) -> Claim:
     [
         ([BEFORE, AFTER], "contradicted"),
         ([BEFORE[:16], AFTER[:12]], "contradicted"),
-        ([f"{AFTER}~1", AFTER], "contradicted"),
+        ([f"{AFTER}~1", AFTER], "not testable"),
         (["3" * 40, AFTER], "not testable"),
         ([BEFORE, "3" * 40], "not testable"),
     ],
@@ -50,7 +50,21 @@ def test_other_kernels_say_nothing_about_a_commit(commits: list[str], standing: 
 def test_a_measured_kernel_is_the_commit_that_it_was_built_from(built: str, standing: str, tmp_path: Path) -> None:
     """Its name says nothing: that is the user's choice."""
     before, after = two_columns(tmp_path, 0.9)
-    before.commit, after.commit = BEFORE, built
+    before.commit, before.revision, after.commit = BEFORE, f"{AFTER[:12]}^", built
+    (judged,) = judge_claims([claim(commits=[f"{AFTER}~1", AFTER])], [before, after], delta=1.0)
+    assert judged.standing == standing
+
+
+@pytest.mark.parametrize(
+    ("revision", "standing"),
+    [
+        *((f"{AFTER[:12]}{end}", "contradicted") for end in ("~1", "^", "~", "^1")),
+        *((name, "not testable") for name in ("old", "3" * 40, AFTER, f"{AFTER}~2", f"{AFTER}^2", f"{BEFORE}~1", "")),
+    ],
+)
+def test_only_a_kernel_that_is_called_so_is_the_commit_before(revision: str, standing: str, tmp_path: Path) -> None:
+    before, after = two_columns(tmp_path, 0.9)
+    before.commit, before.revision = "4" * 40, revision
     (judged,) = judge_claims([claim(commits=[f"{AFTER}~1", AFTER])], [before, after], delta=1.0)
     assert judged.standing == standing
 

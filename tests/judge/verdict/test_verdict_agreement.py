@@ -11,7 +11,7 @@ from msgspec import structs
 from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.experiment import Metric
 from kduel.core.metric_results import MetricResult
-from kduel.core.samples import Samples
+from kduel.core.samples import Samples, StepResult
 from kduel.judge.verdict.agreement import chance_of
 from kduel.judge.verdict.interim import is_finished
 from kduel.judge.verdict.judge import judge
@@ -83,6 +83,20 @@ def test_what_is_undecided_says_how_many_conditions_decide() -> None:
         "4 cases, and a verdict takes one of 20: give 6 conditions, or 4 if the contenders' values lie apart and spread alike."
     )
     assert result.open and result.decided_at is None
+
+
+def test_a_benchmark_without_conditions_is_not_told_to_take_them() -> None:
+    for parameters, said in (
+        ({"conditions": 0}, "give 6 conditions"),
+        (
+            {"groups": 1},
+            "this benchmark has no conditions: its figures are shown and give no verdict; kload, tasks, wakeup have",
+        ),
+    ):
+        one = table([100.0], [150.0])
+        one.step = StepResult(label="b", benchmark="b", parameters=parameters)
+        (result,) = judge([one], RULE)
+        assert said in result.withheld
 
 
 def test_counts_of_instructions_do_not_depend_on_the_scheduler() -> None:

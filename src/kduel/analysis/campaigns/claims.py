@@ -127,10 +127,11 @@ def judge_claim(claim: Claim, found: Sequence[Column], everything: Campaigns, de
 
 
 def is_of(column: Column, commit: str) -> bool:
-    """True if the column's kernel is of a commit; COMMIT~1 may be any but that."""
+    """True if the column's kernel is of a commit. Of COMMIT~1 no hash is known: only that name, or COMMIT^, shows it."""
+    if commit.endswith("~1"):
+        named = re.fullmatch(r"([0-9a-f]{7,})[~^]1?", column.revision)
+        return named is not None and commit.startswith(named[1])
     built = column.commit
-    if "~" in commit:
-        return bool(built) and not built.startswith(commit.partition("~")[0])
     return len(built) > 6 and (built.startswith(commit) or commit.startswith(built))
 
 

@@ -65,6 +65,8 @@ class Column(Struct, kw_only=True):
     """By step label and metric name."""
     commit: str = ""
     """From which the kernel was built, where it came from a git tree; what a source that measured elsewhere calls it."""
+    revision: str = ""
+    """By which name git found that commit, such as COMMIT~1."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By label: the benchmark (`use`) and its parameters; of imported results with what it was called, where the files say."""
     exact: dict[str, Any] = field(default_factory=dict)
@@ -159,7 +161,7 @@ def own_columns(run: RunDir) -> list[Column]:
     started = first_date(record.started for record in records)
     counts = {"seed": lock.seed, "steps": list(parameters), "parameters": parameters}
     exact = machine | counts if lock.machine.exact else {}
-    commits = {kernel.spec: str(kernel.provenance.get("commit", "")) for kernel in lock.kernels}
+    sources = {kernel.spec: kernel.provenance for kernel in lock.kernels}
     found = []
     for contender in lock.contenders:
         own = [record for record in records if record.contender == contender.name]
@@ -169,7 +171,8 @@ def own_columns(run: RunDir) -> list[Column]:
         column = Column(
             name=contender.name, run=run.path, contender=contender.name, when=started, imported=False,
             environments=[environment | shared for environment in environments[contender.name]],
-            commit=commits.get(contender.kernel, ""),
+            commit=str(sources.get(contender.kernel, {}).get("commit", "")),
+            revision=str(sources.get(contender.kernel, {}).get("revision", "")),
             series=series(tables, contender.name, parameters), steps=parameters, exact=exact,
             void=sum(record.status == "void" for record in own), trials=len(own),
             outcomes=[trial_result(record, run.directory(record.id)) for record in own], changed=changed,
@@ -191,6 +194,7 @@ def imported_columns(path: Path) -> list[Column]:
             when=stated_date(known[name]),
             imported=True,
             commit=name,
+            revision=name,
             environments=[to_builtins(known[name])] if known[name] else [],
             series=series(tables, name, {}),
             steps={label: {**arms[name]} for label, arms in gathering.settings.items() if name in arms},

@@ -6,11 +6,15 @@ from itertools import count
 
 import numpy as np
 
+from kduel.benchmarks.support.varied import VariedParameters
+from kduel.core.plugins import plugins
 from kduel.core.text import plural
 from kduel.judge.verdict.spending import Floats
 
 ALIKE = 3.0
 """Spreads that differ by a larger factor are not alike."""
+VARIED = "conditions"
+"""The parameter of benchmarks that run under several conditions."""
 
 
 def lie_apart(before: Floats, after: Floats) -> bool:
@@ -53,13 +57,24 @@ def fewest(chance: Callable[[int], float], alpha: float) -> int:
     return next(n for n in count(2) if chance(n) <= alpha)
 
 
-def too_few(before: Floats, after: Floats, alpha: float) -> str:
+def varied_benchmarks() -> list[str]:
+    """The benchmarks that have conditions of exact CPUs, by their parameter."""
+    every = sorted(plugins("benchmarks").items())
+    return [name for name, one in every if issubclass(one.Parameters, VariedParameters)]
+
+
+def too_few(before: Floats, after: Floats, alpha: float, varies: bool = True) -> str:
     """Clause on what chance shows as often, and how many conditions decide; empty where it is rarer than `alpha`."""
     if (chance := chance_of(before, after)) <= alpha:
         return ""
     one_sign, apart = fewest_deciding(alpha)
     like = "their values lie apart" if len(before) > 1 and lie_apart(before, after) else "differences have one sign"
     said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
+    if len(before) == 1 and not varies:
+        return (
+            "under one condition any difference may be chance, and this benchmark has no conditions: its figures are shown and give no "
+            f"verdict; {', '.join(varied_benchmarks())} have them"
+        )
     return (
         f"{said if len(before) > 1 else 'under one condition any difference may be chance'}, and a verdict takes one of {1 / alpha:.0f}: "
         f"give {one_sign} conditions, or {apart} if the contenders' values lie apart and spread alike"

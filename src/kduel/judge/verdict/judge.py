@@ -8,7 +8,7 @@ from scipy.special import stdtr
 from kduel.benchmarks.support.schedstat import GROUP, is_of_level
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
-from kduel.judge.verdict.agreement import chance_of, too_few, too_few_within
+from kduel.judge.verdict.agreement import VARIED, chance_of, too_few, too_few_within
 from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, differences, family, margin
 from kduel.judge.verdict.looks import NEVER, repeated_interval
@@ -181,6 +181,11 @@ def resolved_gaps(c: Comparison) -> Floats:
     return gaps
 
 
+def has_conditions(table: Samples) -> bool:
+    """True if the table has conditions, or could: its benchmark has the parameter, or is not known."""
+    return bool(table.conditions) or table.step is None or VARIED in table.step.parameters
+
+
 def assess_exact(c: Comparison, alpha: float) -> Assessment:
     """A deterministic machine's values: nothing to estimate. Several pairs give a range in place of the interval. What a scheduler
     decided is a difference, or equivalent, only where chance makes so many conditions agree more rarely than `alpha`."""
@@ -190,7 +195,9 @@ def assess_exact(c: Comparison, alpha: float) -> Assessment:
     gaps = resolved_gaps(c)
     low, high = float(gaps.min()), float(gaps.max())
     side = int(classify(low, high, margin("exact", c.rule), c.n, fewest=1, equivalent_from=1))
-    few = too_few(before, after, alpha) if c.table.scheduled and side in (ABOVE, BELOW) else ""
+    few = (
+        too_few(before, after, alpha, has_conditions(c.table)) if c.table.scheduled and side in (ABOVE, BELOW) else ""
+    )
     side = UNDECIDED if few else side
     called = verdict("exact", side, c.table.metric.better)
     if side == UNDECIDED and c.conditions and before.all():

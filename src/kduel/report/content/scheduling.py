@@ -76,12 +76,12 @@ def _parts(counters: dict[str, MetricResult], levels: Sequence[str]) -> Iterator
     several = any(of_level(name, 1) in counters for name in OF_LEVEL)
     whole = () if several else OF_LEVEL
     chosen = [("wake-ups", {name: name for name in WAKEUPS}), ("running and waiting", {name: name for name in WAITS})]
-    # A kernel that does not count a kind of delay has no 0 of it.
+    # A kernel that does not count a kind of delay has no 0 of it; where neither has any, the program may not have been there.
     counted = [name for name in delays.ABOUT if name in counters and counters[name].n]
     missing = ", ".join(name for name in delays.ABOUT if name not in counted)
-    waits = "delays of tasks: not counted by both kernels (CONFIG_TASKSTATS, CONFIG_TASK_DELAY_ACCT)"
-    if counted:
-        waits = f"delays of tasks{missing and f'; not counted by both: {missing}'}"
+    waits = f"delays of tasks{missing and f'; not counted by both: {missing}'}"
+    if not counted:
+        waits = "delays of tasks: not counted by both kernels (CONFIG_TASKSTATS, CONFIG_TASK_DELAY_ACCT)"
     chosen.append((waits, {name: name for name in counted}))
     chosen.append(("balancing", {name: name for name in whole if name not in WAKEUPS}))
     for level in range(LEVELS):
@@ -90,7 +90,7 @@ def _parts(counters: dict[str, MetricResult], levels: Sequence[str]) -> Iterator
         chosen.append((heading, {of_level(name, level): name for name in OF_LEVEL}))
     for heading, names in chosen:
         rows = [_row(counters[key], name) for key, name in names.items() if key in counters]
-        if rows or heading is waits:
+        if rows or (heading is waits and any(name in counters for name in delays.ABOUT)):
             yield heading, rows
 
 

@@ -128,7 +128,9 @@ def caption(
 ) -> str:
     """Meaning of the marks that there are. `deltas` has the band of each part of the run, by what the part is called."""
     alike = len(set(deltas.values())) == 1
-    bands = ", ".join(f"±{plain_number(one)} %{'' if alike else f' ({how.lower()})'}" for how, one in deltas.items())
+    bands = ", ".join(
+        dict.fromkeys(f"±{plain_number(one)} %{'' if alike else f' ({how.lower()})'}" for how, one in deltas.items())
+    )
     sampled = any(metric.scale != "exact" and bounds(metric) is not None for metric in metrics)
     lines = "Lines are intervals. " if sampled else ""
     many = "A count has a mark for each condition, and the middle one's number. "
