@@ -369,5 +369,7 @@ def test_a_contender_has_settings_of_its_own(boot):
 
 @pytest.mark.guest
 def test_a_guest_with_another_topology_is_void(boot):
-    outcome, _ = boot("true", topology="smt", cmdline="numa=off nosmt=force")
+    # A host that starves the guest's clock shows that first; a run would repeat the trial.
+    outcomes = (boot("true", topology="smt", cmdline="numa=off nosmt=force")[0] for _ in range(3))
+    outcome = next(one for one in outcomes if one.void != "wrong-clock")
     assert outcome.void == "wrong-machine"
