@@ -60,7 +60,7 @@ def write_from_report(mail: Path, file: Path, tree: str, test: int = 1) -> None:
     whole = read_report(mail)
     tests = [whole, *whole.further]
     if not 1 <= test <= len(tests):
-        listed = "; ".join(f"{number}: {one.named}" for number, one in enumerate(tests, 1))
+        listed = "; ".join(f"{number}: {one.heading}" for number, one in enumerate(tests, 1))
         raise InputError(
             f"{mail.name} has no test {test}", printable(f"Give --test with a number of: {listed}.")[:1000]
         )
@@ -106,7 +106,7 @@ def write_from_report(mail: Path, file: Path, tree: str, test: int = 1) -> None:
     place = f" ({report.tree})" if report.tree else ""
     steps = [
         f"What differs from the robot's measurement is said in {file}.",
-        *(f"The mail names another test, {number}: {one.named}. Its study: --test {number}"
+        *(f"The mail names another test, {number}: {one.heading}. Its study: --test {number}"
           for number, one in enumerate(tests, 1) if number != test),
         f"The mail's figures: kduel report {shell_word(published)}" if imported
         else "The mail's figures of this test are not imported." if report.table.figures else "The mail has no figures.",
@@ -281,7 +281,7 @@ def counted_text(
 
 
 def tasks_text(report: RobotReport, asked: NearestTest) -> str:
-    """What of the report's mode and number of tasks is repeated."""
+    """Comment on the part of the report's mode and number of tasks that is repeated."""
     given = [
         f"{key} = {report.parameters[key]}" for key in ("mode", "nr_task", "nr_threads") if key in report.parameters
     ]

@@ -94,7 +94,7 @@ class MachinesResult(Struct, kw_only=True):
 
     @property
     def rest(self) -> str:
-        """What a machine of these is set against."""
+        """Words for those that a machine of these is set against."""
         return "the other" if len(self.effects) == 2 else "the others"
 
 

@@ -176,7 +176,7 @@ def find_study(path: Path) -> Path:
 
 
 def study_places() -> tuple[Path, Path]:
-    """Where the studies that come with KDuel lie: installed, and in a checkout."""
+    """Directories of the studies that come with KDuel: installed, and in a checkout."""
     package = Path(str(resources.files("kduel")))
     return package / "studies", package.parents[1] / "studies"
 

@@ -1,4 +1,4 @@
-"""How long tasks were delayed during a step: the kernel's account of each task (taskstats, of getdelays), which `kdelay`
+"""Delays of tasks during a step: the kernel's account of each task (taskstats, of getdelays), which `kdelay`
 adds up over those that ended and those that live. A kind of delay that a kernel does not count has no number."""
 
 import re
@@ -35,7 +35,7 @@ UNITS = {name: "ms" for name in ABOUT if name != "tasks"}
 DERIVED = {"task-wait": "the delays for CPUs by tasks"}
 
 
-def around(lines: str, place: str) -> str:
+def wrap_lines(lines: str, place: str) -> str:
     """Shell lines that run `lines` in a shell of their own, with the account around it where the program is there."""
     return f"""\
 set --

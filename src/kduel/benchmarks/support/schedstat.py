@@ -101,7 +101,7 @@ cat {switch} 2>/dev/null >{where}{SWITCH} || :
 {copy}{where}{AFTER} || :
 {others}{where}{OTHERS_AFTER} || :
 """
-    return f"{keep}trap '{put_back}' EXIT\ntrap 'exit 143' TERM\n{put_on}{delays.around(counted, where)}"
+    return f"{keep}trap '{put_back}' EXIT\ntrap 'exit 143' TERM\n{put_on}{delays.wrap_lines(counted, where)}"
 
 
 def of_level(counter: str, level: int) -> str:

@@ -1,4 +1,4 @@
-"""How likely conditions agree by chance: on exact CPUs a scheduler decides otherwise from the least cause, so conditions are a sample."""
+"""Chance that conditions agree: on exact CPUs a scheduler decides otherwise from the least cause, so conditions are a sample."""
 
 import math
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def too_few(before: Floats, after: Floats, alpha: float, varies: bool = True) ->
 
 
 def too_few_within(number: int, alpha: float) -> str:
-    """The same of differences that all lie within delta."""
+    """Clause of that kind on differences that all lie within delta."""
     if (chance := chance_within(number)) <= alpha:
         return ""
     return (

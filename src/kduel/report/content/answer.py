@@ -375,7 +375,7 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
 
 
 def in_sight(undecided: list[MetricResult], results: Results) -> list[MetricResult]:
-    """Of a matrix, those that its cells show, where there are any: what the answer counts."""
+    """Those that the cells of a matrix show, where there are any: the answer counts them."""
     if not all_placed(results):
         return undecided
     firsts = {id(m) for pair in compared_pairs(results) for m in differing(results, *pair)[0]}

@@ -78,7 +78,7 @@ class RobotReport(Struct, kw_only=True):
         return f"{self.change}% {self.word} of {self.metric}" if self.word else f"{self.testcase} changed"
 
     @property
-    def named(self) -> str:
+    def heading(self) -> str:
         """The change and what it was measured with."""
         facts = [f"{key} {self.parameters[key]}" for key in ("test", "mode", "nr_task") if key in self.parameters]
         return f"{self.headline} ({', '.join(facts)})" if facts else self.headline

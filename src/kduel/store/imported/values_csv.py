@@ -131,7 +131,7 @@ def records(path: Path, remedy: str) -> Records:
 
 
 class Notation:
-    """What the cells of one column show of its marks, `.` and `,`."""
+    """Meaning of the marks `.` and `,` in one column, by its cells."""
 
     def __init__(self) -> None:
         self.groups = set[str]()
