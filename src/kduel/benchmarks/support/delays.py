@@ -52,7 +52,7 @@ def switch_on(service: Service) -> Service:
 
 
 def read_delays(directory: Path) -> dict[str, float]:
-    """What tasks waited for during a step; {} where the kernel has no account of it. Raises ParseError."""
+    """Waits of tasks during a step; {} where the kernel has no account of it. Raises ParseError."""
     try:
         text = read(directory / KEPT)
     except FileNotFoundError:

@@ -164,7 +164,7 @@ def repeated_p(c: Comparison) -> float | None:
 
 
 def hinting(comparisons: Sequence[Comparison], alpha: float) -> dict[str, float]:
-    """How rare the agreement of conditions is to be for a hint of an exploratory metric (Benjamini and Hochberg), by its kind."""
+    """Chance at which an agreement of conditions is rare enough for a hint of an exploratory metric (Benjamini and Hochberg), by its kind."""
     chances: dict[str, list[float | None]] = {}
     for c in comparisons:
         if c.table.scheduled and not c.table.primary and c.n:
