@@ -8,7 +8,9 @@ import pytest
 
 from kduel.benchmarks import benchmark
 from kduel.core.experiment import Step
+from kduel.study.contenders import contender_tables
 from kduel.study.file import StudyFile, parse_study, suite_text
+from kduel.study.load import assemble
 from kduel.study.steps import read_steps
 
 
@@ -36,7 +38,9 @@ def test_a_suite_is_a_whole_study(name: str) -> None:
 def test_quick_is_quick_and_divides_alpha_among_few() -> None:
     assert sum(benchmark(name).seconds(parameters) for name, parameters in steps("quick")) < 21
     assert 2 <= sum(len(step.primary) for step in plain_steps("quick")) <= 4
-    assert study("quick").blocks.max == 20 and study("quick").blocks.fixed is None
+    text = suite_text("quick") + contender_tables(["debian:6.1", "debian:6.12"], numbered=False)
+    timed = assemble(parse_study(text, "quick"), text, "quick")
+    assert timed.blocks.max == 20 and timed.blocks.fixed is None
 
 
 def test_primary_metrics_are_none_that_the_harness_fixes_and_no_maxima() -> None:

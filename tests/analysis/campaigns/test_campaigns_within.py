@@ -420,7 +420,7 @@ def test_two_runs_of_exact_cpus_are_judged_by_their_primary_metrics_and_clocks(r
             Samples(
                 benchmark="wakeup", metric=Metric(f"m{at}", "us", "lower"), primary=not at, counted=True, blocks=[1],
                 scheduled=True, resolution=resolution, values={"a": [20.0 + shift]},
-                conditions={"a": [{f"c{one}": one + shift for one in range(10, 50, 10)}]},
+                conditions={"a": [{f"c{one}": one + shift for one in range(100, 140, 10)}]},
             )
             for at in range(30)
         ]  # fmt: skip
