@@ -219,7 +219,6 @@ class Collector:
         self.run = run
         self.resolution = lock.machine.resolution
         self.counted = lock.machine.exact
-        self.scheduled = self.resolution > 0
         self.names = [contender.name for contender in lock.contenders]
         if prepared is None:
             check_steps(lock, run.path / "lock.json")
@@ -269,7 +268,7 @@ class Collector:
                 }
                 table = Samples(
                     benchmark=step.label, metric=metric, step=made, primary=metric.name in step.primary,
-                    counted=self.counted, scheduled=self.scheduled, blocks=chosen, values=values, order=order,
+                    counted=self.counted, scheduled=self.resolution > 0, blocks=chosen, values=values, order=order,
                     places=[self.place_of(index, block) for block in chosen],
                     absent=absent if any(map(any, absent.values())) else {},
                     covariates={OTHER_WORK: known} if measured else {}, machines=machines,

@@ -12,7 +12,7 @@ from kduel.benchmarks.support.schedstat import GROUP
 from kduel.core.experiment import Metric
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples, StepResult
-from kduel.judge.verdict.agreement import chance_of
+from kduel.judge.verdict.agreement import chance_of_agreement
 from kduel.judge.verdict.interim import is_finished
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
@@ -147,7 +147,7 @@ def test_a_repetition_is_no_other_condition() -> None:
 def test_the_chance_is_that_of_the_sign_test_or_of_the_rank_sum() -> None:
     def chance(*pairs: tuple[float, float]) -> float:
         before, after = np.array(pairs).T
-        return chance_of(before, after)
+        return chance_of_agreement(before, after)
 
     assert chance((1, 2)) == 1
     assert chance(*[(1, 9), (10, 12)] * 4) == 2.0**-7

@@ -182,7 +182,6 @@ def judge_pairs(
     """Every metric of every place for every pair, judged together."""
     table_of = pair_table(results)
     absent = {} if results.paired else never_began(values)
-    scheduled = results.machine.resolution > 0
     beyond: dict[tuple[str, str], dict[str, list[int]]] = {}
     own: dict[tuple[str, str], list[MetricResult]] = {}
     for result in results.metrics:
@@ -194,14 +193,15 @@ def judge_pairs(
         arms = (pair.reference, pair.contender)
         for place in found:
             for name in metrics[place.family]:
-                held = values[place.label, name]
-                conditions = conditions_of(own[place.label, name], results.blocks) if scheduled else {}
+                held, measured = values[place.label, name], own[place.label, name]
+                scheduled = measured[0].scheduled
+                conditions = conditions_of(measured, results.blocks) if scheduled else {}
                 keys.append((pair, place))
                 table = table_of(
                     benchmark=place.label, metric=about[place.label][name], values={arm: held[arm] for arm in arms},
                     counted=results.paired and not results.machine.evidence.varies, beyond=beyond[place.label, name],
                     scheduled=scheduled, conditions={arm: conditions[arm] for arm in arms if arm in conditions},
-                    resolution=max(result.resolution for result in own[place.label, name]),
+                    resolution=max(result.resolution for result in measured),
                     absent={arm: absent[arm] for arm in arms if arm in absent},
                 )  # fmt: skip
                 samples.append(table)

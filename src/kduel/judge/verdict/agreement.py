@@ -36,20 +36,14 @@ def chance_apart(number: int) -> float:
     return 2 / math.comb(2 * number, number)
 
 
-def chance_of(before: Floats, after: Floats) -> float:
+def chance_of_agreement(before: Floats, after: Floats) -> float:
     """The chance that differences of one sign have no cause, by the values under each condition."""
-    several = len(before) > 1 and lie_apart(before, after)
-    return chance_apart(len(before)) if several else chance_of_sign(len(before))
+    return (chance_apart if lie_apart(before, after) else chance_of_sign)(len(before))
 
 
 def chance_within(number: int) -> float:
     """The most chance that so many differences lie within delta where most conditions' do not: each does with one half at most."""
     return 2.0**-number
-
-
-def fewest_deciding(alpha: float) -> tuple[int, int]:
-    """The fewest conditions that decide by one sign, and if values lie apart."""
-    return fewest(chance_of_sign, alpha), fewest(chance_apart, alpha)
 
 
 def fewest(chance: Callable[[int], float], alpha: float) -> int:
@@ -65,19 +59,21 @@ def varied_benchmarks() -> list[str]:
 
 def too_few(before: Floats, after: Floats, alpha: float, varies: bool = True) -> str:
     """Clause on what chance shows as often, and how many conditions decide; empty where it is rarer than `alpha`."""
-    if (chance := chance_of(before, after)) <= alpha:
+    if (chance := chance_of_agreement(before, after)) <= alpha:
         return ""
-    one_sign, apart = fewest_deciding(alpha)
-    like = "their values lie apart" if len(before) > 1 and lie_apart(before, after) else "differences have one sign"
-    said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
-    if len(before) == 1 and not varies:
-        return (
-            "under one condition any difference may be chance, and this benchmark has no conditions: its figures are shown and give no "
-            f"verdict; {', '.join(varied_benchmarks())} have them"
-        )
+    if len(before) == 1:
+        said = "under one condition any difference may be chance"
+        if not varies:
+            return (
+                f"{said}, and this benchmark has no conditions: its figures are shown and give no verdict; "
+                f"{', '.join(varied_benchmarks())} have them"
+            )
+    else:
+        like = "their values lie apart" if lie_apart(before, after) else "differences have one sign"
+        said = f"under {plural(len(before), 'condition')} {like} by chance in one of {1 / chance:.0f} cases"
     return (
-        f"{said if len(before) > 1 else 'under one condition any difference may be chance'}, and a verdict takes one of {1 / alpha:.0f}: "
-        f"give {one_sign} conditions, or {apart} if the contenders' values lie apart and spread alike"
+        f"{said}, and a verdict takes one of {1 / alpha:.0f}: give {fewest(chance_of_sign, alpha)} conditions, or "
+        f"{fewest(chance_apart, alpha)} if the contenders' values lie apart and spread alike"
     )
 
 

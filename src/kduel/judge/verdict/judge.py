@@ -8,7 +8,7 @@ from scipy.special import stdtr
 from kduel.benchmarks.support.schedstat import GROUP, is_of_level
 from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
-from kduel.judge.verdict.agreement import VARIED, chance_of, too_few, too_few_within
+from kduel.judge.verdict.agreement import VARIED, chance_of_agreement, too_few, too_few_within
 from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, differences, family, margin
 from kduel.judge.verdict.looks import NEVER, repeated_interval
@@ -170,7 +170,8 @@ def hinting(comparisons: Sequence[Comparison], alpha: float) -> dict[str, float]
         if c.table.scheduled and not c.table.primary and c.n:
             gaps = resolved_gaps(c)
             one_sign = gaps.min() > 0 or gaps.max() < 0
-            chances.setdefault(kind_of(c.table), []).append(chance_of(*c.conditions_or_pairs) if one_sign else 1.0)
+            chance = chance_of_agreement(*c.conditions_or_pairs) if one_sign else 1.0
+            chances.setdefault(kind_of(c.table), []).append(chance)
     return {kind: benjamini_hochberg(own, alpha).level for kind, own in chances.items()}
 
 

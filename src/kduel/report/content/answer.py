@@ -13,7 +13,7 @@ from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
-from kduel.judge.verdict.agreement import fewest_deciding
+from kduel.judge.verdict.agreement import chance_of_sign, fewest
 from kduel.judge.verdict.comparison import TIME_UNITS, is_of_time
 from kduel.judge.verdict.headline import (
     COUNTING,
@@ -181,12 +181,8 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
 def gain_or_loss(sided: Sequence[MetricResult]) -> str:
     """`faster or slower in time (wall)`: what none of these is, which have a better side; with the metric where it is one of several."""
     firsts = {m.metric for m in sided}
-    timed = all(m.unit in TIME_UNITS for m in sided)
-    words = (
-        "faster or slower"
-        if timed or all(RATE.search(m.unit) or m.unit in TIME_UNITS for m in sided)
-        else "better or worse"
-    )
+    fast = all(m.unit in TIME_UNITS or RATE.search(m.unit) for m in sided)
+    words = "faster or slower" if fast else "better or worse"
     if len(firsts) > 1 or len(sided) == 1:
         return words
     return f"{words} in {named_time(sided[0].metric, sided[0].unit)}"
@@ -386,9 +382,9 @@ def blocks_wanted(undecided: Sequence[MetricResult], results: Results) -> int:
     """Ten; of exact CPUs as many as have conditions enough, 0 where they have none."""
     if not any(m.few for m in undecided):
         return TEN
-    needed, _ = fewest_deciding(results.study.alpha / len(results.gating))
     if not all(m.pairs for m in undecided):
         return 0
+    needed = fewest(chance_of_sign, results.study.alpha / len(results.gating))
     return -(-needed // max(1, min(len(m.pairs) // m.n for m in undecided)))
 
 

@@ -68,15 +68,16 @@ def figure_specs(run: Path, results: Results, width: int) -> Iterator[tuple[str,
 
 def matrix_specs(results: Results, width: int) -> Iterator[tuple[str, str, Spec]]:
     """Bars of each family of a matrix, a panel for each number of processes: times, and context switches."""
-    matrix = shape(results)
-    for family in matrix.families if matrix else ():
-        if matrix and times_of(matrix, family) and (rows := time_rows(matrix, family)):
+    if (matrix := shape(results)) is None:
+        return
+    for family in matrix.families:
+        if times_of(matrix, family) and (rows := time_rows(matrix, family)):
             caption = (
                 f"{visible(family, 60)}: elapsed time with its standard deviation, below it user and system time."
             )
             yield f"times-{family}", caption, bars_spec(rows, width, "bar", "seconds")
-        if matrix and switches_of(matrix, family) and (rows := switch_rows(matrix, family)):
-            kinds, noun = kinds_of(switches_of(matrix, family))
+        if (switches := switches_of(matrix, family)) and (rows := switch_rows(matrix, family)):
+            kinds, noun = kinds_of(switches)
             caption = f"{visible(family, 60)}: {' and '.join(kinds)} {noun}, on a logarithmic axis."
             yield f"switches-{family}", caption, bars_spec(rows, width, "part", noun or "number", log=True)
 
