@@ -18,6 +18,7 @@ from msgspec import structs
 
 from kduel.benchmarks import ParseError
 from kduel.benchmarks.kbench import KbenchLine, errors_of
+from kduel.benchmarks.support import schedstat
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric, Settle, Step
 from kduel.core.samples import Samples
@@ -312,3 +313,19 @@ def test_a_step_may_be_exploratory_in_an_emulator() -> None:
     assert step.on(emulated=True).primary == [] and step.on(emulated=False).primary == ["events-per-second"]
     [plain] = steps('use = "sysbench-cpu"\nprimary = ["events-per-second"]')
     assert plain.on(emulated=True) == plain
+
+
+@pytest.mark.parametrize(("version", "said"), [("15", ""), ("18", "version 18")])
+def test_a_step_keeps_its_own_numbers_where_the_schedulers_cannot_be_read(
+    tmp_path: Path, version: str, said: str
+) -> None:
+    trial = trial_of(tmp_path, OUTPUTS[:1])
+    directory = step_directory(trial, 0, "cpu", 1).rename(step_directory(trial, 0, "cpu"))
+    before, after = (Path(__file__).parents[1] / "benchmarks/schedstat-6.1.txt").read_text().split("---\n")
+    for name, text in ((schedstat.BEFORE, before), (schedstat.AFTER, after), (schedstat.SWITCH, "1\n")):
+        (directory / name).write_text(text.replace("version 15", f"version {version}"))
+    step = structs.replace(prepared(1).steps[0], schedstat=True)
+    values, failed = PreparedSteps([step], Blocks()).parse_trial(trial)
+    assert "events-per-second" in values[0]
+    assert ("sched-schedules" in values[0]) is not bool(said)
+    assert list(failed) == (["cpu (schedstat)"] if said else []) and said in "".join(failed.values())

@@ -271,6 +271,6 @@ def examine(
     if void is not None:
         return void, {}, {}
     values, failed = ready.prepared.parse_trial(staged, planned.steps)
-    if len(failed) == len(planned.steps):
+    if not values:
         void = Void("no-results", next(iter(failed.values())))
     return void, values, failed

@@ -1,5 +1,6 @@
 """From raw files to samples: every number of a run, read again from what its trials left behind."""
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -137,7 +138,19 @@ class PreparedSteps:
     def parse_one(self, directory: Path, index: int, parameters: object) -> dict[str, float]:
         """The numbers of one slice, or of a step in one piece, in its directory. Raises ParseError."""
         values = parse_step(directory, self.benchmarks[index], parameters)
-        return values | (schedstat.read_step(directory) if self.steps[index].schedstat else {})
+        if self.steps[index].schedstat:
+            with contextlib.suppress(ParseError):  # parse_trial says so
+                values |= schedstat.read_step(directory)
+        return values
+
+    def counters_error(self, trial: Path, index: int) -> str:
+        """The reason why the counters around a step cannot be read; empty where they can, or none are kept."""
+        try:
+            for name in self.directories(index) if self.steps[index].schedstat else ():
+                schedstat.read_step(trial / name)
+        except ParseError as error:
+            return str(error)
+        return ""
 
     def parse_slices(self, trial: Path, index: int) -> list[dict[str, float]]:
         """The numbers of each slice of a step. Raises ParseError, naming the slice: without one the others are no fair sample."""
@@ -183,7 +196,8 @@ class PreparedSteps:
         )
 
     def parse_trial(self, trial: Path, steps: Sequence[int] | None = None) -> tuple[Values, dict[str, str]]:
-        """Every step's numbers, or those of some, and by label why a step gave none. What lies beyond a histogram is left out."""
+        """Every step's numbers, or those of some, and by label why a step, or the scheduler's counters around it, gave none.
+        What lies beyond a histogram is left out."""
         values: Values = {}
         failed = {}
         for index in range(len(self.steps)) if steps is None else steps:
@@ -193,6 +207,9 @@ class PreparedSteps:
                 values[index] = error.known
             except ParseError as error:
                 failed[self.steps[index].label] = str(error)
+            else:
+                if why := self.counters_error(trial, index):
+                    failed[f"{self.steps[index].label} (schedstat)"] = why
         return values, failed
 
     def step(self, index: int) -> StepResult:
