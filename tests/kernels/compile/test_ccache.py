@@ -11,6 +11,7 @@ import pytest
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
 from kduel.kernels import resolve
+from kduel.kernels.compile.from_source import stand_in
 
 
 @pytest.mark.slow
@@ -29,3 +30,16 @@ def test_what_two_trees_share_is_compiled_once(
     first, second = ((one["direct_cache_hit"], one["cache_miss"]) for one in found)
     # fs/read.c alone is the same in both.
     assert first == (0, 3) and second == (1, 5), found
+
+
+def test_a_tree_is_linked_and_not_pointed_to(tmp_path: Path) -> None:
+    """A whole kernel's symbolic links took a minute to make and four to remove, on a disk in use."""
+    tree, held = tmp_path / "tree", tmp_path / "held"
+    (tree / "mm").mkdir(parents=True)
+    held.mkdir()
+    (tree / "mm/mmap.c").write_text("int brk;\n")
+    (tree / "arch").symlink_to("mm")
+    links, settings = stand_in(tree, held)
+    assert (links / "mm/mmap.c").samefile(tree / "mm/mmap.c") and not (links / "mm/mmap.c").is_symlink()
+    assert (links / "arch").readlink() == Path("mm")
+    assert settings["CCACHE_BASEDIR"] == str(held)

@@ -211,11 +211,11 @@ def keep_kernel(planned: CompilePlan, place: Path, into: Path, missed: list[str]
 
 
 def stand_in(tree: Path, held: Path) -> tuple[Path, dict[str, str]]:
-    """A tree of links to the files of `tree` in the directory `held`, which also takes the objects, and ccache's
-    settings, by which every path is relative to the objects: what two commits share is compiled once (ccache(1), "Compiling in
-    different directories"). Raises HostError."""
+    """The files of `tree`, linked into the directory `held`, which also takes the objects, and ccache's settings, by which every
+    path is relative to the objects: what two commits share is compiled once (ccache(1), "Compiling in different directories").
+    Symbolic links would take a block of the disk each, and minutes to remove. Raises HostError."""
     links = held / "linux"
-    done = run_text(["cp", "-as", f"{tree}/.", links])
+    done = run_text(["cp", "-al", f"{tree}/.", links])
     if done.returncode:
         raise HostError(
             f"{tree} cannot be linked: {done.stderr.strip()[:300]}", "Free some space, or leave out ccache=yes."
