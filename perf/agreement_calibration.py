@@ -1,4 +1,4 @@
-"""False differences on exact CPUs, simulated: the table of docs/evidence/exact-scheduling.md.
+"""False differences and false equivalence on exact CPUs, simulated: two tables of docs/evidence/exact-scheduling.md.
 
     .venv/bin/python perf/agreement_calibration.py [--runs 2000] [--write]
 
@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
+from scipy.special import ndtri
 from verdict_calibration import main, pct, table
 
 from kduel.core.experiment import Metric
@@ -28,8 +29,12 @@ SPREAD = 0.7
 SHARED = {"each its own": (0.0, 1.0), "mostly common": (0.9, 1.0), "of one a tenth": (0.0, 0.1)}
 """The part of that variance which a condition has in common for both kernels, and the baseline's spread as a share."""
 BLOCKS = 3
+DELTA = 5.0
 CASES = ((1, 3), (1, 4), (1, 6), (11, 4), (11, 6), (11, 9))
 """Comparisons and conditions of a block."""
+WITHIN = {"half": 0.5, "nine of ten": 0.9, "99 of 100": 0.99}
+"""Of all conditions, those under which a difference lies within delta: with half, `equivalent` is false."""
+EQUIVALENCE = ((1, 4), (1, 5), (11, 6), (11, 8), (11, 12))
 
 
 def tables(
@@ -39,11 +44,24 @@ def tables(
     shape = comparisons, BLOCKS, conditions
     common = rng.normal(0, SPREAD * shared**0.5, shape)
     own = {name: common + rng.normal(0, SPREAD * (1 - shared) ** 0.5, shape) for name in ("old", "new")}
-    values = {"old": 50 * np.exp(narrow * own["old"]), "new": factor * 50 * np.exp(own["new"])}
+    return as_samples({"old": 50 * np.exp(narrow * own["old"]), "new": factor * 50 * np.exp(own["new"])})
+
+
+def close_tables(rng: np.random.Generator, comparisons: int, conditions: int, within: float) -> list[Samples]:
+    """As many metrics of one block, whose difference lies within delta under this share of conditions."""
+    shape = comparisons, 1, conditions
+    before = 50 * np.exp(rng.normal(0, SPREAD, shape))
+    shares = rng.normal(0, DELTA / 100 / ndtri((1 + within) / 2), shape)
+    return as_samples({"old": before, "new": before * (1 + np.maximum(shares, -0.9))})
+
+
+def as_samples(values: dict[str, np.ndarray]) -> list[Samples]:
+    """A table for each metric, of values by metric, block and condition."""
+    comparisons, blocks, _ = values["old"].shape
     return [
         Samples(
             benchmark=f"step-{at}", metric=Metric("latency-p99", "us", "lower", statistic="p99"), primary=True, counted=True,
-            scheduled=True, blocks=list(range(1, BLOCKS + 1)),
+            scheduled=True, blocks=list(range(1, blocks + 1)),
             values={arm: [float(np.median(block)) for block in held[at]] for arm, held in values.items()},
             conditions={
                 arm: [{f"{number}": float(one) for number, one in enumerate(block)} for block in held[at]]
@@ -66,14 +84,14 @@ def first_blocks(samples: list[Samples], blocks: int) -> list[Samples]:
     ]  # fmt: skip
 
 
-def called(samples: list[Samples], blocks: int) -> np.ndarray:
-    """By comparison: whether a difference is called after any of so many blocks."""
-    rule = Rule(delta_pct=5.0)
+def called(samples: list[Samples], blocks: int, words: tuple[str, ...] = ("faster", "slower")) -> np.ndarray:
+    """By comparison: whether a difference, or what `words` say, is called after any of so many blocks."""
+    rule = Rule(delta_pct=DELTA)
     found = np.zeros(len(samples), dtype=bool)
     for number in range(1, blocks + 1):
         known = first_blocks(samples, number)
         share = split(known, rule)
-        found |= [assess_exact(c, share).verdict in ("faster", "slower") for c in compare(known, rule)]
+        found |= [assess_exact(c, share).verdict in words for c in compare(known, rule)]
     return found
 
 
@@ -118,9 +136,26 @@ def agreement(runs: int) -> list[str]:
     return table(heads, rows)
 
 
+def equivalence(runs: int) -> list[str]:
+    """Of each share of conditions within delta: runs in which any comparison is called equivalent, and comparisons that are."""
+    rows = []
+    for comparisons, conditions in EQUIVALENCE:
+        rng = np.random.default_rng([comparisons, conditions])
+        found = {
+            words: [
+                called(close_tables(rng, comparisons, conditions, within), 1, ("equivalent",)) for _ in range(runs)
+            ]
+            for words, within in WITHIN.items()
+        }
+        false, *true = found.values()
+        figures = [np.mean([one.any() for one in false]), *(np.mean(one) for one in true)]
+        rows.append([str(comparisons), str(conditions), *(pct(float(one)) for one in figures)])
+    return table(("comparisons", "conditions", "half: any", *list(WITHIN)[1:]), rows)
+
+
 if __name__ == "__main__":
     main(
-        {"agreement": agreement},
+        {"agreement": agreement, "equivalence": equivalence},
         __doc__,
         runs=2000,
         document=Path(__file__).parents[1] / "docs/evidence/exact-scheduling.md",
