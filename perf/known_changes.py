@@ -54,11 +54,11 @@ from kduel.run.exact.measure import (
     script_of_all_steps,
 )
 from kduel.run.exact.sharing import explain_sharing, sharing_study
-from kduel.run.exact.subject import KBENCH, STUDY, Subject, operation_study
+from kduel.run.exact.subject import KBENCH, STUDY, Subject
 from kduel.run.prepare import Ready, make_ready
 from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study
-from kduel.study.load import assemble
+from kduel.study.load import Study, assemble
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "studies/known-changes.toml"
@@ -105,6 +105,7 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     patches: tuple[str, str] | None = None
     config: str = ""
     memory: str = ""
+    threaded: bool = False
 
     @property
     def head(self) -> str:
@@ -336,15 +337,21 @@ def named_lines(change: Change, cache: Cache) -> SharingExplanation:
     return explain_sharing(chosen, names, change.operation, cache=cache, progress=Progress())
 
 
+def built_study(change: Change) -> Study:
+    """The operation of a single commit, on both sides."""
+    text = STUDY + KBENCH.format(operation=f'"{change.operation}"') + ("threaded = true\n" if change.threaded else "")
+    text += contender_tables(list(change.kernels), False)
+    machine = f"icount:memory={change.memory}" if change.memory else ""
+    return assemble(parse_study(text, "known-changes"), text, "known-changes", machine=machine)
+
+
 def count_built(change: Change, cache: Cache) -> Counted:
     """A row of a single commit: a source without it and with it, both built here."""
-    machine = f"icount:memory={change.memory}" if change.memory else ""
-    study = operation_study(list(change.kernels), change.operation, machine)
-    ready = make_ready(study, cache=cache, progress=Progress())
-    names = ready.study.names
+    ready = make_ready(built_study(change), cache=cache, progress=Progress())
+    names, label = ready.study.names, ready.study.steps[0].label
     both = count_arms(ready, (names[0], names[1]), cache=cache, progress=Progress())
-    before, after = (medians(arm, 0, change.operation) for arm in both)
-    counted = counted_operation(change, explain(both, 0, change.operation), before, after)
+    before, after = (medians(arm, 0, label) for arm in both)
+    counted = counted_operation(change, explain(both, 0, label), before, after)
     return structs.replace(counted, word=word_of_built(change, counted.word, before, after))
 
 
@@ -430,7 +437,9 @@ def row_of(change: Change, one: Counted) -> tuple[str, ...]:
     """The row of a change that was counted; its last cell is the result."""
     places = ", ".join(f"{'' if right else '**not as published:** '}{place}" for place, right in one.places.items())
     sign = f"{change.sign or 'no sign'}: {change.published} ({change.source})"
-    operation = change.operation if change.patches else f"{change.operation}, {' > '.join(change.bracket)}"
+    operation = change.operation + (" beside a thread" if change.threaded else "")
+    if not change.patches:
+        operation += f", {' > '.join(change.bracket)}"
     figures = f"{one.figures}, {one.word}"
     return change.head, change.release, sign, operation, figures, places, one.rest, result_of(change, one)
 
