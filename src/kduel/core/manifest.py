@@ -137,7 +137,7 @@ def digest(path: Path) -> str:
             except OSError:  # ENXIO: only a hole is left
                 break
             position = start - start % PIECE
-            piece = os.pread(stream.fileno(), PIECE, position)
+            piece = os.pread(stream.fileno(), min(PIECE, size - position), position)
             if not piece:
                 break
             if piece != ZEROS[: len(piece)]:
