@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from examples import simulated
+from msgspec import structs
 
+from kduel.analysis.boot import WORDS
 from kduel.benchmarks.kload import COLUMNS
 from kduel.cli.report import command
+from kduel.core.results import StepResult
 from kduel.judge.imported import results
-from kduel.report.plots.figures import busy_share, draw_figure, figure_specs, processes_spec
+from kduel.report.plots.figures import (
+    boot_spec,
+    busy_share,
+    draw_figure,
+    figure_specs,
+    processes_spec,
+    read_processes,
+)
 from kduel.store.imported import Source, bring_in
 
 GENERATIONS = Path(__file__).parents[2] / "studies" / "published" / "generations.csv"
@@ -93,3 +105,29 @@ def test_a_bar_for_each_process() -> None:
     assert "rr" in drawn and "fifo" in drawn and "share on a CPU" in drawn
     bars = re.findall(r'<path [^>]*d="M[\d.]+,[\d.]+h[\d.]+v[\d.]+h-[\d.]+Z"', drawn)
     assert len(bars) >= 10
+
+
+def test_the_processes_of_the_plain_condition_are_drawn(tmp_path: Path) -> None:
+    """A step under several conditions, as on exact CPUs, had no chart of its processes."""
+    trial = simulated().trials[0]
+    captured = Path(__file__).parents[1] / "benchmarks" / "captured" / "kduel-programs" / "kload-cpu-6-200000i"
+    assert trial.directory
+    step = tmp_path / trial.directory / "01-kload-cpu-6-200000i"
+    shutil.copytree(captured, step)
+    plain = (step / "stdout").read_text()
+    begin = '{"kvary":%d,"phase":0,"cpu":0,"halvings":0,"environment":0,"layout":0}'
+    parts = [f'{begin % number}\n{plain}{{"voluntary":5,"involuntary":6}}\n' for number in (0, 1)]
+    label = StepResult(label="kload-cpu-6-200000i", benchmark="kload", parameters={})
+    found = structs.replace(simulated(), steps=[label])
+    once = read_processes(tmp_path, found, trial.contender, 0)
+    (step / "stdout").write_text("".join(parts))
+    assert len(once) == 6 and read_processes(tmp_path, found, trial.contender, 0) == once
+
+
+def test_a_boot_fits_one_column() -> None:
+    """Its legend made it half as wide again, so that in a column the letters of this figure alone shrank."""
+    rows: list[dict[str, Any]] = [
+        {"c": "debian-6.12", "stage": word, "v": 1.0, "n": n} for n, word in enumerate(WORDS.values())
+    ]
+    found = re.match(r'<svg [^>]*?width="([\d.]+)"', draw_figure(boot_spec(rows, 241), "svg").decode())
+    assert found and float(found[1]) <= 293, "as the widest of the other figures"

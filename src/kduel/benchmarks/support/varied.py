@@ -118,6 +118,11 @@ def read_conditions(text: str, count: int) -> Iterator[tuple[VariedCondition, st
         yield condition, body, read_json(last, Switches, "kvary's account of switches")
 
 
+def plain_output(text: str) -> str:
+    """Output of the program under the first condition, which changes nothing; all of it where it ran once."""
+    return next(read_conditions(text, text.count(MARK)))[1] if text.startswith(MARK) else text
+
+
 def under_conditions(parameters: VariedParameters) -> str:
     """Words before a program's command that run it under conditions; none where it runs once."""
     if not parameters.conditions:

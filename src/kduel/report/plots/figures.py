@@ -10,6 +10,7 @@ from kduel.analysis.matrix import shape
 from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.kload import COLUMNS, KloadOutput
 from kduel.benchmarks.support.reading import read_json
+from kduel.benchmarks.support.varied import plain_output
 from kduel.core.errors import InputError
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
@@ -136,7 +137,7 @@ def read_processes(run: Path, results: Results, contender: str, index: int) -> l
         return []
     try:
         raw = Raw.read(step_directory(run / trial.directory, index, step.label))
-        each = read_json(raw.stdout, KloadOutput, "kload's output").each
+        each = read_json(plain_output(raw.stdout), KloadOutput, "kload's output").each
     except ParseError:
         return []
     return each.rows if each.columns == COLUMNS else []
@@ -181,8 +182,8 @@ def boot_rows(run: Path) -> list[Row]:
 
 def boot_spec(rows: list[Row], width: int) -> Spec:
     """One bar for each contender, in the stages of its boot."""
-    legend = {"orient": "bottom", "columns": 2}
-    spec = base(PICTURE, width, {"step": 34}, rows)
+    legend = {"orient": "bottom", "columns": 1 if width < 2 * WIDTHS["1"] else 2}
+    spec = base(PICTURE, width - NAMES, {"step": 34}, rows)
     spec |= {
         "mark": {"type": "bar", "stroke": PICTURE.paper, "size": 20},
         "encoding": {
