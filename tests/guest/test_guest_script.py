@@ -170,6 +170,12 @@ def test_settling_until_idle_is_bounded_and_says_whether_it_was(run):
     assert told["mode"] == "idle" and isinstance(told["idle"], bool) and told["seconds"] < 300
 
 
+def test_a_machine_with_services_is_looked_at_for_longer():
+    looks = [compose((), settle=Settle(mode="idle", seconds=3), recorded=recorded) for recorded in (False, True)]
+    assert [text.count("settle idle 300 0.5\n") for text in looks] == [1, 0]
+    assert [text.count("settle idle 300 1\n") for text in looks] == [0, 1]
+
+
 def test_the_environment_is_that_of_this_machine(run):
     out = run(ScriptStep(label="a", script="true", timeout=300))
     found = read_environment(out / "environment")

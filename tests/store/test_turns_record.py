@@ -126,6 +126,13 @@ def test_slices_that_met_the_same_spells_are_averaged():
     assert Blocks(turns=50, reduce="median").reducer == "median"
 
 
+def test_a_step_within_which_contenders_change_over_is_cut_less():
+    """Whole slices in turn are the turns themselves, and contenders of one boot take no others."""
+    assert [Blocks(slices=4, slices_in_turns=2, turns=turns).pieces for turns in (50, 0, "off", None)] == [2, 4, 4, 4]
+    assert Blocks(slices=4, slices_in_turns=2, turns=50, unit="load").pieces == 4
+    assert Blocks(slices=4, turns=50).pieces == 4
+
+
 def test_a_run_goes_on_with_its_turns_and_its_reducer(unpack):
     old = RunDir.open(unpack("qemu")).lock()
     begun = msgspec.structs.replace(old, blocks=msgspec.structs.replace(old.blocks, turns=50, reduce="better-half"))

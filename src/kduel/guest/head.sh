@@ -138,8 +138,9 @@ await_clock() {
     done >>"$OUT/environment/files"
 }
 
-# settle idle|fixed HUNDREDTHS: wait that long, or until the CPUs have been nine tenths idle for two seconds. It counts
-# from the beginning of the script, or the end of the setup: looking at the environment is a part of settling.
+# settle fixed HUNDREDTHS, settle idle HUNDREDTHS SECONDS: wait that long, or until the CPUs have been nine tenths idle in
+# two looks of SECONDS in a row. It counts from the beginning of the script, or the end of the setup: looking at the
+# environment is a part of settling.
 settle() {
     look
     idle=null
@@ -153,7 +154,7 @@ settle() {
         limit=$((now + $2)) quiet=0 idle=false
         read -r _ u n s i w q f t _ </proc/stat
         while [ "$now" -lt "$limit" ]; do
-            sleep 1
+            sleep "$3"
             busy=$((u + n + s + q + f + t)) all=$((u + n + s + q + f + t + i + w))
             read -r _ u n s i w q f t _ </proc/stat
             busy=$((u + n + s + q + f + t - busy)) all=$((u + n + s + q + f + t + i + w - all))

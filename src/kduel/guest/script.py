@@ -83,7 +83,9 @@ def compose(
         out.append("meet_peer\n")
     out.append(f"make_ready {' '.join(directory_of(position, part) for position, part in enumerate(parts))}\n")
     bound = math.ceil(settle.seconds * 100)
-    out.append(f"settle {settle.mode} {bound}\n")
+    # A guest of KDuel's own has no services that begin late.
+    looks = " 1" if recorded else " 0.5"
+    out.append(f"settle {settle.mode} {bound}{looks if settle.mode == 'idle' else ''}\n")
     if undo is not None:
         out.append(own_file("own_turns.sh").decode())
         out.append(f"undo={shlex.quote(undo or ':')}\n{_call('keep_for_turns', setup)}")

@@ -54,6 +54,8 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The order of the benchmarks inside a trial: the same always, or drawn again for each block."""
     slices: int = 1
     """In how many pieces, spread over the trial, a step that stops by the clock is measured; its seconds stay the same."""
+    slices_in_turns: int | None = None
+    """The same where contenders take turns within a step, which meet the same spells without being cut; None: as many."""
     reduce: Reducer | None = None
     """How the slices become the trial's one number; the mean of all stands beside it. None: their mean in turns, where contenders
     meet the same spells, else the mean of the better half."""
@@ -73,6 +75,11 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def side_by_side(self) -> bool:
         """True if each contender of a block has a guest of its own, and all are alive at once."""
         return self.in_turns and self.unit == "boot"
+
+    @property
+    def pieces(self) -> int:
+        """The number of slices, once turns are decided."""
+        return (self.slices_in_turns if self.side_by_side and self.turns else None) or self.slices
 
     @property
     def reducer(self) -> Reducer:

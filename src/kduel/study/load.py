@@ -182,6 +182,7 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
                 f"Give a number of blocks from 1 to {MOST_BLOCKS:,}, such as 20.",
             )
     check_slices(f"{origin}: blocks.slices", blocks.slices)
+    check_slices(f"{origin}: blocks.slices_in_turns", blocks.slices_in_turns)
     check_turns(f"{origin}: blocks.turns", blocks.turns, "off")
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(
