@@ -48,15 +48,20 @@ LENGTHS = {"01-a": 0.05, "02-b": 0.0}
 
 
 def block(
-    directory: Path, *codes: bytes, deadlines: Sequence[float] = (120.0,) * 3, turns: BlockTurns | None = None
+    directory: Path,
+    *codes: bytes,
+    deadlines: Sequence[float] = (120.0,) * 3,
+    turns: BlockTurns | None = None,
+    pin: Sequence[int] = (),
 ) -> list[Run]:
     turns = turns or BlockTurns(len(codes), LENGTHS, "1")
 
     def boot_one(number: int, seat: Seat) -> Run:
         place, deadline = directory / str(number), deadlines[number]
         place.mkdir()
-        given = machine(place, codes[number])
-        return run(given, place / "console.log", Launch(boot_deadline=deadline, deadline=deadline, seat=seat))
+        given = machine(place, codes[number], cpus=max(1, len(pin)))
+        how = Launch(boot_deadline=deadline, deadline=deadline, seat=seat, pin=pin)
+        return run(given, place / "console.log", how)
 
     return run_in_turns([partial(boot_one, number) for number in range(len(codes))], turns)
 
@@ -313,3 +318,24 @@ def test_guests_boot_one_after_the_other_or_together_up_to_their_first_step(tmp_
     assert seen[:4] == asked
     steps = [step for seat in turns.seats for step in seat.steps.values()]
     assert len(steps) == 4 and all(one.overlap_seconds < 0.01 * one.running_seconds for one in steps)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_kernels_that_boot_together_have_another_cpu_each_until_their_first_step(tmp_path, monkeypatch):
+    """A kernel boots on its first CPU; what is measured runs on the same one in both guests."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    ask, seen = Seat._ask, {}
+
+    def look(seat: Seat, command: str) -> float:
+        """Affinities of both guests when one is let go first, to boot and to be measured."""
+        if command == "cont" and (measured := any(one.step for one in turns.seats)) not in seen:
+            threads = [list(one.vcpus) for one in turns.seats]
+            seen[measured] = [[cpu for one in own for cpu in os.sched_getaffinity(one)] for own in threads]
+        return ask(seat, command)
+
+    monkeypatch.setattr(Seat, "_ask", look)
+    turns = BlockTurns(2, LENGTHS, "1", boot_together=True)
+    done = block(tmp_path, work(LONG) + ORDINARY, work(LONG) + ORDINARY, turns=turns, pin=cpus)
+    assert [one.ended for one in done] == ["off"] * 2
+    assert seen == {False: [cpus, cpus[::-1]], True: [cpus, cpus]}
+    assert [one.pinned for one in done] == [cpus, cpus]

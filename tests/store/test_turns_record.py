@@ -6,6 +6,7 @@ import pytest
 from kduel.core.errors import InputError
 from kduel.core.turns import TURNS_FILE
 from kduel.guest.envelope import is_own_file
+from kduel.judge.evaluate import study_result
 from kduel.store.documents import document_bytes, read_turns
 from kduel.store.identity import as_begun, study_numbers
 from kduel.store.rundir import RunDir
@@ -131,6 +132,15 @@ def test_a_step_within_which_contenders_change_over_is_cut_less():
     assert [Blocks(slices=4, slices_in_turns=2, turns=turns).pieces for turns in (50, 0, "off", None)] == [2, 4, 4, 4]
     assert Blocks(slices=4, slices_in_turns=2, turns=50, unit="load").pieces == 4
     assert Blocks(slices=4, turns=50).pieces == 4
+
+
+def test_a_run_in_turns_goes_on_by_the_study_that_it_was_begun_by(unpack):
+    """Its record has the number of slices that the turns made."""
+    old = RunDir.open(unpack("qemu")).lock()
+    by_study, begun = Blocks(slices=4, slices_in_turns=2, turns=50), Blocks(slices=2, slices_in_turns=2, turns=50)
+    new, kept = (msgspec.structs.replace(old, blocks=blocks) for blocks in (by_study, begun))
+    assert study_numbers(new) == study_numbers(kept)
+    assert study_result(new).slices == study_result(kept).slices == 2
 
 
 def test_a_run_goes_on_with_its_turns_and_its_reducer(unpack):

@@ -1,5 +1,5 @@
-"""Two guests of a kernel that take turns of two seconds within a step under KVM, one by the TSC, one by kvm-clock: what
-kvm_clocks.c says of each, and what the turns record, as JSON. Runs in the test machine: `kvm_held.py KERNEL PROGRAM`."""
+"""Guests of a kernel that take turns of two seconds within a step under KVM, one by the TSC, two by kvm-clock: what kvm_clocks.c
+says of each, and what the turns record, as JSON. Runs in the test machine: `kvm_held.py KERNEL PROGRAM`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from kduel.guest.turns import BlockTurns, Seat, run_in_turns
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import kernel_contents
 
-CLOCKS = ("tsc", "kvm-clock")
+GUESTS = {"tsc": "tsc", "one": "kvm-clock", "other": "kvm-clock"}
+"""Names and clocks. By the TSC a step is over as soon as its guest is let go after a wait, so the others are two."""
 DEADLINE = 1800
 """Seconds: a guest of KVM in an emulator that has a seventh of a CPU was in its boot after ten minutes."""
 
 
-def boot(place: Path, clock: str, seat: Seat) -> Run:
+def boot(place: Path, name: str, clock: str, seat: Seat) -> Run:
     machine = VirtualMachine(
         accelerator="kvm",
         cpus=1,
@@ -33,28 +34,28 @@ def boot(place: Path, clock: str, seat: Seat) -> Run:
         cmdline=f"console=ttyS0 quiet panic=-1 no_timer_check clocksource={clock}"
         + " tsc=reliable" * (clock == "tsc"),
     )
-    return run(machine, place / clock / "console.log", Launch(boot_deadline=DEADLINE, deadline=DEADLINE, seat=seat))
+    return run(machine, place / name / "console.log", Launch(boot_deadline=DEADLINE, deadline=DEADLINE, seat=seat))
 
 
 def tell(place: Path, kernel: Path, program: Path) -> dict[str, object]:
-    """By clock: how the guest ended, the longest time at once by each of its clocks, and the record of its turns."""
+    """By guest: how the guest ended, the longest time at once by each of its clocks, and the record of its turns."""
     made = Cpio()
     made.character_device("dev/console", 5, 1)
     made.file("init", program.read_bytes(), 0o755)
     (place / "initrd").write_bytes(made.finish())
     # As a trial boots it: the kernel's own decompression takes minutes there.
     (place / "vmlinux").write_bytes(kernel_contents(kernel))
-    for clock in CLOCKS:
-        (place / clock).mkdir()
-    turns = BlockTurns(len(CLOCKS), {"01-a": 2.0}, "1")
-    done = run_in_turns([partial(boot, place, clock) for clock in CLOCKS], turns)
+    for name in GUESTS:
+        (place / name).mkdir()
+    turns = BlockTurns(len(GUESTS), {"01-a": 2.0}, "1")
+    done = run_in_turns([partial(boot, place, *guest) for guest in GUESTS.items()], turns)
     found = {}
-    for clock, one, seat in zip(CLOCKS, done, turns.seats, strict=True):
-        lines = read_console(place / clock / "console.log")
+    for name, one, seat in zip(GUESTS, done, turns.seats, strict=True):
+        lines = read_console(place / name / "console.log")
         told = [line.split() for line in lines if line.startswith("longest ")]
         steps = msgspec.to_builtins(seat.steps)
-        longest = {name: float(seconds) for _, name, seconds in told}
-        found[clock] = {"ended": one.ended, "longest": longest, "steps": steps, "console": lines[-20:]}
+        longest = {clock: float(seconds) for _, clock, seconds in told}
+        found[name] = {"ended": one.ended, "longest": longest, "steps": steps, "console": lines[-20:]}
     return found
 
 

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import as_completed
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import repeat
 from subprocess import Popen
 from typing import TypeVar
@@ -120,11 +120,15 @@ class Seat:
         """Since when it is held; None while it runs."""
         self.ran_before = self.ran_held = 0.0
         """Seconds that its CPUs had run when it was held last, and those that they ran while it was held, together."""
+        self.vcpus: Sequence[int] = ()
+        """Its threads that are pinned, each to one of `cpus`."""
+        self.cpus: Sequence[int] = ()
         self.scheduling: Scheduling | None = None
         self.recorder: TurnsRecorder | None = None
 
-    def recorder_for(self, process: int, vcpus: Collection[int], cpus: Sequence[int]) -> TurnsRecorder:
+    def recorder_for(self, process: int, vcpus: Sequence[int], cpus: Sequence[int]) -> TurnsRecorder:
         """The recorder of the host under this guest."""
+        self.vcpus, self.cpus = vcpus, cpus
         self.scheduling = Scheduling(process, vcpus)
         self.recorder = TurnsRecorder(process, vcpus, cpus, self)
         return self.recorder
@@ -154,6 +158,13 @@ class Seat:
         with self.changed:
             self.gone = True
             self.changed.notify_all()
+
+    def pin(self, shift: int) -> None:
+        """Pin its CPUs to those of the host, moved on by `shift`."""
+        for place, thread in enumerate(self.vcpus if self.cpus else ()):
+            # It may have ended.
+            with suppress(ProcessLookupError):
+                priority.set_affinity(thread, {self.cpus[(place + shift) % len(self.cpus)]})
 
     def held_seconds(self) -> float:
         """Seconds that it was held so far."""
@@ -247,7 +258,7 @@ class BlockTurns:
             return False
         self.began = time.monotonic()
         if self.boot_together:
-            self._run_to_steps(self.seats)
+            self._boot_together()
         while left := [seat for seat in self.seats if not seat.gone]:
             for seat in left:
                 self._run_to_steps([seat])
@@ -275,6 +286,14 @@ class BlockTurns:
                 going.remove(seat)
                 if not seat.gone and not seat.ending:
                     seat.hold()
+
+    def _boot_together(self) -> None:
+        """Run all guests to their first step. A kernel boots on its first CPU, so that each has another one of the host's for it."""
+        for place, seat in enumerate(self.seats):
+            seat.pin(place)
+        self._run_to_steps(self.seats)
+        for seat in self.seats:
+            seat.pin(0)
 
     def _take_turns(self, seats: list[Seat]) -> None:
         """Run the step at whose begin all of these guests stand."""

@@ -198,8 +198,10 @@ def judge_samples(
 
 
 def study_result(lock: Lock) -> StudyResult:
+    blocks = structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer, "slices": lock.blocks.pieces}
+    del blocks["slices_in_turns"]
     return StudyResult(
-        **structs.asdict(lock.study), **structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer},
+        **structs.asdict(lock.study), **blocks,
         settle=lock.settle, edition=lock.edition, covariates=lock.covariates, design=lock.design, bound=lock.bound,
         seed=lock.seed, origin=lock.origin, kduel=lock.kduel,
     )  # fmt: skip

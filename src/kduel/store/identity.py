@@ -202,7 +202,7 @@ def study_numbers(lock: Lock) -> dict[str, Any]:
         about
         | {"settle": lock.settle}
         | structs.asdict(lock.blocks)
-        | {"turns": turns, "reduce": lock.blocks.reducer}
+        | {"turns": turns, "reduce": lock.blocks.reducer, "slices": lock.blocks.pieces}
     )
 
 
