@@ -198,10 +198,9 @@ def judge_samples(
 
 
 def study_result(lock: Lock) -> StudyResult:
-    blocks = structs.asdict(lock.blocks) | {"reduce": lock.blocks.reducer, "slices": lock.blocks.pieces}
-    del blocks["slices_in_turns"]
+    blocks = structs.asdict(lock.blocks.decided())
     return StudyResult(
-        **structs.asdict(lock.study), **blocks,
+        **structs.asdict(lock.study), **{key: blocks[key] for key in blocks if key in StudyResult.__struct_fields__},
         settle=lock.settle, edition=lock.edition, covariates=lock.covariates, design=lock.design, bound=lock.bound,
         seed=lock.seed, origin=lock.origin, kduel=lock.kduel,
     )  # fmt: skip

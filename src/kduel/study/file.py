@@ -77,14 +77,14 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return self.in_turns and self.unit == "boot"
 
     @property
-    def pieces(self) -> int:
-        """The number of slices, once turns are decided."""
-        return (self.slices_in_turns if self.side_by_side and self.turns else None) or self.slices
-
-    @property
     def reducer(self) -> Reducer:
         """The reducer of the slices, once turns are decided."""
         return self.reduce or ("mean" if self.in_turns else "better-half")
+
+    def decided(self) -> "Blocks":
+        """The table once turns are decided, with the slices and their reducer as they follow from them."""
+        within = self.slices_in_turns if self.side_by_side and self.turns else None
+        return msgspec.structs.replace(self, reduce=self.reducer, slices=within or self.slices, slices_in_turns=None)
 
     @property
     def count(self) -> int:
