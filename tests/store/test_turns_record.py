@@ -130,17 +130,17 @@ def test_slices_that_met_the_same_spells_are_averaged():
 def test_a_step_within_which_contenders_change_over_is_cut_less():
     """Whole slices in turn are the turns themselves, and contenders of one boot take no others."""
     both = [Blocks(slices=4, slices_in_turns=2, turns=turns) for turns in (50, 0, "off", None)]
-    assert [blocks.decided().slices for blocks in both] == [2, 4, 4, 4]
-    assert [blocks.decided().decided() for blocks in both] == [blocks.decided() for blocks in both]
-    assert Blocks(slices=4, slices_in_turns=2, turns=50, unit="load").decided().slices == 4
-    assert Blocks(slices=4, turns=50).decided().slices == 4
+    assert [blocks.follow_turns().slices for blocks in both] == [2, 4, 4, 4]
+    assert [blocks.follow_turns().follow_turns() for blocks in both] == [blocks.follow_turns() for blocks in both]
+    assert Blocks(slices=4, slices_in_turns=2, turns=50, unit="load").follow_turns().slices == 4
+    assert Blocks(slices=4, turns=50).follow_turns().slices == 4
 
 
 def test_a_run_in_turns_goes_on_by_the_study_that_it_was_begun_by(unpack):
     """Its record has the number of slices that the turns made."""
     old = RunDir.open(unpack("qemu")).lock()
     by_study = Blocks(slices=4, slices_in_turns=2, turns=50)
-    begun = by_study.decided()
+    begun = by_study.follow_turns()
     new, kept = (msgspec.structs.replace(old, blocks=blocks) for blocks in (by_study, begun))
     assert study_numbers(new) == study_numbers(kept)
     assert study_result(new).slices == study_result(kept).slices == 2

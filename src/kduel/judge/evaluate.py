@@ -198,7 +198,7 @@ def judge_samples(
 
 
 def study_result(lock: Lock) -> StudyResult:
-    blocks = structs.asdict(lock.blocks.decided())
+    blocks = structs.asdict(lock.blocks.follow_turns())
     return StudyResult(
         **structs.asdict(lock.study), **{key: blocks[key] for key in blocks if key in StudyResult.__struct_fields__},
         settle=lock.settle, edition=lock.edition, covariates=lock.covariates, design=lock.design, bound=lock.bound,

@@ -194,7 +194,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     blocks = structs.replace(
         study.blocks, turns=choose_turns(study, machine, len(arms), progress, begun=chosen.begun)
     )
-    study = structs.replace(study, blocks=blocks.decided())
+    study = structs.replace(study, blocks=blocks.follow_turns())
     if chosen.kind.exact and not machine.timing_warning and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
     steps = [step.on(machine.emulated) for step in study.steps]

@@ -198,7 +198,7 @@ def study_numbers(lock: Lock) -> dict[str, Any]:
     about = {"delta": lock.study.delta, "alpha": lock.study.alpha, "machines": lock.study.machines}
     # A run from before there were turns has none.
     turns = "off" if lock.blocks.turns is None else lock.blocks.turns
-    return about | {"settle": lock.settle} | structs.asdict(lock.blocks.decided()) | {"turns": turns}
+    return about | {"settle": lock.settle} | structs.asdict(lock.blocks.follow_turns()) | {"turns": turns}
 
 
 def machine_facts(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -81,7 +81,7 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """The reducer of the slices, once turns are decided."""
         return self.reduce or ("mean" if self.in_turns else "better-half")
 
-    def decided(self) -> "Blocks":
+    def follow_turns(self) -> "Blocks":
         """The table once turns are decided, with the slices and their reducer as they follow from them."""
         within = self.slices_in_turns if self.side_by_side and self.turns else None
         return msgspec.structs.replace(self, reduce=self.reducer, slices=within or self.slices, slices_in_turns=None)
