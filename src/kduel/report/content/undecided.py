@@ -67,7 +67,7 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
         return f"the interval lies within ±{rule.delta_pct:g} %, {counts}: measure more"
     if metric.blocks_more and metric.blocks_more <= WORTH_ADDING * metric.n:
         return "the run is too short at this spread: measure more"
-    target = "" if delta is None else f" to tell a difference of {delta:g} %"
+    target = "" if delta is None else f" to tell whether the change reaches {delta:g} %"
     return f"the spread is too large{target}: {REMEDIES[advice(metric)]}, stop other work on the host, or accept a larger delta"
 
 
