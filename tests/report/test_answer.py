@@ -21,6 +21,7 @@ from kduel.core.samples import StepResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.verdict.headline import headlines
+from kduel.judge.verdict.unfinished import EMULATED
 from kduel.report import report_format
 from kduel.report.campaigns.page import CampaignPage, PageSection, text
 from kduel.report.content.answer import answer, blocks_wanted, change_words
@@ -36,9 +37,8 @@ def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> Non
     counted, timed = answer(with_exact(tmp_path)).parts
     change = r"([\w-]+) takes ([\d.]+) % (more|fewer|longer|less)"
     assert re.findall(change, counted.text) == [("getpid", "0.581", "more"), ("context-switch", "2.88", "fewer")]
-    assert (
-        "with debian-6.12 against debian-6.1" in counted.text and "Others: 1 different, 1 the same." in counted.text
-    )
+    assert "with debian-6.12 against debian-6.1" in counted.text and "Others: 1 different, 1 equal." in counted.text
+    assert "against" not in timed.text and "Others: 1 equivalent." in timed.text, "which pair it is stands above"
     assert answer(with_exact(tmp_path)).meaning, "counted, one is better and one is worse; timed, too"
     assert re.findall(change, timed.text) == [
         ("perf-bench-sched-pipe", "3.9", "longer"), ("hackbench-10g", "6.7", "less")
@@ -205,16 +205,19 @@ def test_a_rate_is_of_what_is_done(unit: str, said: str) -> None:
 
 def test_where_nothing_is_decided_it_is_the_headline() -> None:
     results = undecided()
-    assert answer(results).text == f"{headlines(results)[0].text}. 6 of up to 20 blocks, not finished."
+    said, lacks = f"{headlines(results)[0].text}.", "6 of up to 20 blocks, not finished."
+    possible = "changes from −4.0 to +5.1 % are still possible (95 % confidence for all 3 comparisons together)"
+    assert answer(results).text == f"{said} How sure: {possible}; {EMULATED}. {lacks}"
+    for metric in results.metrics:
+        metric.contradicted = True
+    assert "possible" not in answer(results).text, "nothing of an interval that shows another verdict than before"
     assert answer(results, "RUN").command == "kduel resume RUN"
 
 
 def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:
     results = simulated()
     said = answer(results)
-    assert said.step.startswith(
-        "Every comparison is decided on this emulated machine. For the times of real hardware,"
-    )
+    assert said.step == "Before you decide, measure on a real machine: this one was emulated."
     assert said.command == ""
     results.machine.timing_warning = ""
     assert answer(results).step == f"{CLOSED}."
@@ -225,7 +228,7 @@ def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> No
     assert answer(results, "RUN").command == "" and "measure more" in answer(results, "RUN").step, "it takes five"
     said = answer(published())
     assert said.step.endswith("How many trials that takes:") and said.command == "kduel plan RUN"
-    assert "nothing is shown to be faster or slower: of 5 metrics, 2 undecided, 2 the same." in said.text
+    assert "nothing is shown to be faster or slower: of 5 metrics, 2 undecided, 2 equivalent." in said.text
     assert "(−31.4 to −12.7 %; neither way is better)" in said.text, "what is neither faster nor slower"
     assert not re.search(r"\d of \d", said.step), "the answer counts, and nothing counts otherwise"
     assert "too coarse" not in said.step, "as no number of trials helps that"
@@ -319,7 +322,15 @@ def test_only_what_decides_is_in_it() -> None:
     assert "takes" not in said and "does" not in said and "is 1" not in said
     for metric in primary:
         metric.role = "exploratory"
-    assert "of the differences shown in this way up to 5 % may be chance" in answer(results).text
+    text = answer(results).text
+    assert "up to 5 % of the differences may be chance" in text and "equivalent" not in text
+    for metric in results.metrics:
+        metric.verdict = "equivalent"
+    text = answer(results).text
+    assert "differences may be chance" not in text and "hints only" in text and "each that is equivalent" in text
+    for metric in results.metrics:
+        metric.role = "primary"
+    assert f"How sure: 95 % confidence for all {len(results.metrics)} comparisons together" in answer(results).text
 
 
 def test_what_the_benchmark_sets_is_not_in_it() -> None:
@@ -344,7 +355,7 @@ def test_the_last_screen_has_the_answer_of_both_parts_whole(tmp_path: Path) -> N
     results = with_exact(tmp_path)
     screen = ["".join(part for part, _ in line) for line in closing(results, "RUN", 100, 22)]
     assert answer(results).text in " ".join(screen) and len(screen) <= 22
-    assert any(line.startswith("Timed: with debian-6.12") for line in screen)
+    assert any(line.startswith("Timed: perf-bench-sched-pipe") for line in screen)
     assert screen[-1] == "→ 5 exploratory metrics: kduel report RUN"
 
 
@@ -365,12 +376,14 @@ def test_a_matrix_is_counted_in_one_way(tmp_path: Path) -> None:
         head: [cell for cell in part.heat if cell.column.startswith(head)] for head in ("SCHED_OTHER", "SCHED_FIFO")
     }
     for claim, mine in zip((first, second), cells.values(), strict=True):
-        assert len(mine) == 9 and f"{sum(cell.tone == 'undecided' for cell in mine)} undecided" in claim
+        open_ones = sum(cell.tone == "undecided" for cell in mine)
+        said = f"{open_ones} undecided" if open_ones < 9 else "all 9 benchmarks undecided"
+        assert len(mine) == 9 and said in claim
     better = sum(cell.tone == "better" for cell in cells["SCHED_OTHER"])
     assert f"Others: {better - 1} better" in first and better == 3
     assert not re.search(r"\d of \d", answer(results).step)
     undecided = sum(cell.tone == "undecided" for mine in cells.values() for cell in mine)
-    assert answer(results).step.startswith(f"{undecided} comparisons are undecided"), "those in sight"
+    assert answer(results).step.startswith(f"{undecided} cells are undecided"), "those in sight"
     assert not part.exploratory and "false discovery" not in part.sure
 
 
@@ -378,11 +391,10 @@ def test_what_else_differs_in_a_matrix_is_counted_where_its_first_metric_shows_n
     results = matrix(tmp_path)
     (second,) = [one for one in answer(results).parts[0].claims if "SCHED_FIFO" in one]
     shown = [m for m in results.gating if m.contender == "SCHED_FIFO" and m.claimed and m.verdict != "equivalent"]
-    assert len(shown) == 3 and second.endswith("; 2 other metrics differ")
-    times = "nothing is shown to be faster or slower in time (wall): of 9 benchmarks, 9 undecided. Besides, "
+    assert len(shown) == 3 and second.endswith(" Besides, 3 other metrics differ (neither way is better)")
+    times = "nothing is shown to be faster or slower in time (wall): all 9 benchmarks undecided. "
     assert second.startswith(f"With SCHED_FIFO against SCHED_RR, {times}"), "its times first"
-    largest = max(shown, key=lambda m: abs(m.effect_pct or 0.0))
-    assert f"Besides, {largest.benchmark}/{largest.metric} is " in second, "the largest by name"
+    assert answer(results).step.startswith("15 cells are undecided"), "those that the answer counts"
 
 
 def test_a_direction_is_named_for_each_that_is_only_counted() -> None:

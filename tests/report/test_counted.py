@@ -160,7 +160,7 @@ def test_the_headline_says_that_conditions_decide_and_not_that_the_run_cannot_di
 
 
 def test_what_is_the_same_is_listed_and_another_situation_shown_where_it_differs() -> None:
-    assert lines()[place("the same:")] == "the same: stat"
+    assert lines()[place("equivalent:")] == "equivalent: stat"
     assert "pipe, cgroup" in lines()[place("13,200 → 8,580")]
 
 

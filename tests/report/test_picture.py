@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from examples import exact, simulated, single, three, undecided
 from msgspec.structs import replace
-from pages import contradicting, with_exact
+from pages import contradicting, in_turns, with_exact
 
 from kduel.core.metric_results import ConditionResult
 from kduel.core.results import Results
@@ -106,7 +106,7 @@ def test_an_interval_within_the_band_that_is_undecided_is_explained() -> None:
             0.1,
             0.5,
         )
-    assert "within the band, where a contender has fewer than 10 values" in picture(results).told
+    assert "within the band with fewer than 10 values" in picture(results).told
 
 
 def test_an_arrowhead_of_what_goes_on_is_on_its_own_side() -> None:
@@ -177,6 +177,8 @@ def test_parts_and_contenders_share_one_axis_and_few_rows(tmp_path: Path) -> Non
         metric.role = "primary"
     (group,) = picture(many).groups
     assert len(group.rows) == MOST_ROWS and group.more == f"{40 - MOST_ROWS} more in the table"
+    whole = picture(in_turns())
+    assert [group.more for group in whole.groups] == ["2 more in the table", "", ""], "below those that they are like"
     wide = simulated(contenders=("a", "b", "c", "d", "e", "f"), metrics=8)
     assert all(len(group.rows) <= max(FEWEST_ROWS, MOST_ROWS // 4) for group in picture(wide).groups)
     assert len(picture(wide).groups) == 4
@@ -232,4 +234,4 @@ def test_the_caption_names_no_line_and_no_interval_where_there_is_none() -> None
 
 def test_the_caption_has_the_band_of_each_part_and_calls_no_machine_undecided(tmp_path: Path) -> None:
     assert "In the shaded band, ±0.1 % (counted exactly), ±1 % (timed), a" in picture(with_exact(tmp_path)).told
-    assert picture(contradicting(tmp_path)).told.endswith("grey and hollow: no verdict for all machines.")
+    assert picture(contradicting(tmp_path)).told.endswith("grey and hollow: no one verdict holds for all machines.")

@@ -72,7 +72,7 @@ def metric(verdict: Verdict, effect_pct: float = 3.0, *, small: bool = False, be
         ([metric("faster", small=True), metric("slower")], "b is slower than a in 1 of 2 metrics"),
         (
             [metric("equivalent"), metric("undecided")],
-            "No difference shown between b and a: the same within ±1 % in 1 of 2 metrics, undecided in 1",
+            "No difference shown between b and a: equivalent within ±1 % in 1 of 2 metrics, undecided in 1",
         ),
     ],
 )

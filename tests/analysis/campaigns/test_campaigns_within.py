@@ -280,7 +280,7 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     legend, counted = first.sentences
     assert re.findall(r"un (\d): (month\d) \((\d{4}-\d\d-\d\d)\)", legend)[1][:2] == ("2", "month2")
     assert re.match(r"1 of \d comparisons shows a change that matters; ", counted)
-    assert " ".join(first.sure).count("95 %") == 1 and first.step.endswith(" measure the second again:")
+    assert " ".join(first.sure).count("95 %") == 1 and first.step.endswith(" measure run 2 again:")
     assert first.sure[0].startswith("How sure: ") and "Next: " in page.markdown_page(shown)
     assert re.search(r"old did not change between the runs, [+−]?[\d.]+ % \(−?.* %\): no drift", first.sure[1])
     assert first.command == f"kduel run {runs[1]}/study.toml --out again"

@@ -176,7 +176,7 @@ def test_a_difference_under_few_conditions_is_told_with_those() -> None:
     """As involuntary switches of four processes: 0 in most conditions."""
     result = judged([0, 0, 0, 0, 0], [0, 1, 0, 0, 0])
     assert result.word == "depends"
-    assert result.told == "Depends on conditions: the same in 4 of 5; otherwise with: c1 (+1)."
+    assert result.told == "Depends on conditions: equal in 4 of 5; otherwise with: c1 (+1)."
 
 
 def test_conditions_under_which_nothing_is_resolved_do_not_agree() -> None:

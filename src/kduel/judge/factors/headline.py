@@ -151,18 +151,18 @@ def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str,
 
 
 def at_levels(one: EffectResult, rule: Rule) -> str:
-    """`slower (+4.1 %, +3.0 to +5.2 %) at thp=never`, `undecided at thp=always (within ±1 % so far)`."""
+    """`at thp=never 4.1 % slower (+3.0 to +5.2 %)`, `at thp=always undecided (−0.2 to +0.9 % so far)`."""
     bounds = interval_text(one.result)
     word = verdict_word(one.result)
-    if matters(one.result) and bounds not in (MISSING, "exact"):
-        word = f"{word[:-1]}, {bounds})"
-    return f"{word} at {levels_of(one)}{so_far(one.result, rule)}"
+    if matters(one.result) and one.result.verdict in ("faster", "slower") and bounds not in (MISSING, "exact"):
+        word = f"{effect(one.result).lstrip('+−')} {one.result.word} ({bounds})"
+    return f"at {levels_of(one)} {word}{so_far(one.result, rule)}"
 
 
 def so_far(result: MetricResult, rule: Rule) -> str:
-    """` (within ±1 % so far)`, of an interval that is so narrow before enough blocks for that verdict; else empty."""
+    """` (−0.2 to +0.9 % so far)`, of an interval that is so narrow before enough blocks for that verdict; else empty."""
     early = result.status == "undecided" and rule.fewest <= result.n < rule.equivalent_from
-    return f" (within ±{plain_number(rule.delta_pct)} % so far)" if early and lies_within(result, rule) else ""
+    return f" ({interval_text(result)} so far)" if early and lies_within(result, rule) else ""
 
 
 def levels_of(one: EffectResult) -> str:

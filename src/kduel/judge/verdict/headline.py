@@ -69,6 +69,11 @@ def lies_within(metric: MetricResult, rule: Rule) -> bool:
     return bool(supports(WITHIN, math.log1p(low / 100), math.log1p(high / 100), margin("ratio", rule)))
 
 
+def word_of_same(same: Sequence[MetricResult]) -> str:
+    """What metrics without a difference that matters are together."""
+    return "equal" if all(m.verdict == "equal" for m in same) else "equivalent"
+
+
 def excludes_zero(metric: MetricResult) -> bool:
     """True if the interval, as it is shown, is on one side of 0."""
     _, low, high, _ = effect_numbers(metric)
@@ -168,7 +173,7 @@ def headline(
     if same:
         return (
             f"No difference shown between {contender} and {baseline}: "
-            f"the same{within} in {len(same)} of {total}{unseen_mode_text(same, each)}, {open_ones(metrics)}{former_verdicts(metrics)}"
+            f"equivalent{within} in {len(same)} of {total}{unseen_mode_text(same, each)}, {open_ones(metrics)}{former_verdicts(metrics)}"
         )
     if any(m.depends for m in metrics):
         if len(metrics) == 1:
@@ -177,7 +182,7 @@ def headline(
     if any(m.contradicted for m in metrics):
         return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
     if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
-        return f"No verdict for all machines, as they contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
+        return f"No one verdict holds for all machines: they contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
     return f"Undecided: {undecided_text(metrics, baseline, contender, fewest, waits)}{former_verdicts(metrics)}"
 
 

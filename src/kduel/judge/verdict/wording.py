@@ -208,9 +208,7 @@ def dependence_sentences(result: MetricResult) -> list[str]:
     rest = len(against) - NAMED_CONDITIONS
     more, many = f"; and {rest} more." if rest > 0 else ".", len(result.conditions)
     if not result.effect:
-        return [
-            f"Depends on conditions: the same in {many - len(against)} of {many}; otherwise with: {described}{more}"
-        ]
+        return [f"Depends on conditions: equal in {many - len(against)} of {many}; otherwise with: {described}{more}"]
     return [
         f"Depends on conditions: {way} in {len(agreeing)} of {many}, {effect_in_words(result)};",
         f"{other} or equal with: {described}{more}",

@@ -143,7 +143,11 @@ def html(page: CampaignPage, picture: str = "") -> str:
         heading = f"<h2>{safe(section.heading)}</h2>" if section.heading else ""
         parts.append(f"<details><summary>{heading}</summary>" if section.folded else heading)
         parts += [f'<p class="answer">{safe(section.lead)}</p>'] if section.lead else []
-        parts += [f"<p>{safe(sentence)}</p>" for sentence in said_below(section)]
+        command = safe(section.command)
+        code = f"<code>{command}</code>"
+        for sentence in map(safe, said_below(section)):
+            pasted = bool(command) and sentence.endswith(f" {command}")
+            parts.append(f"<p>{sentence.removesuffix(command) + code if pasted else sentence}</p>")
         parts.append(picture if number == 0 else "")
         if section.table is not None:
             parts.append(f'<div tabindex="0"><table class="cards">{html_rows(section.table, safe)}</table></div>')

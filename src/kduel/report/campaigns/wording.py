@@ -15,7 +15,8 @@ from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
 from kduel.judge.verdict.headline import matters
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
-from kduel.report.content.answer import SURE, largest_words
+from kduel.report.content.answer import largest_words
+from kduel.report.content.certainty import SURE
 from kduel.report.content.digest import largest_first, side_words
 
 MOST_CONFOUNDS = 60
@@ -28,6 +29,8 @@ OVER_CONDITIONS = (
     "What was counted under several conditions has its median here, and its change is the median of the differences under each: "
     "these values need not differ by it."
 )
+MOST_NAMED_COLUMNS = 4
+"""Columns that tables call by their names; more have letters."""
 MOST_PAIRS = 2
 """Pairs that the first sentences are about."""
 MOST_CHANGES = 10
@@ -38,7 +41,7 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = (), *, brief: bool
     """Everything, in the order in which it should be read: what changed comes first. `brief`: no more than that and the claims."""
     rest = [] if brief else [columns_section(found), confounds_section(found), results_section(found)]
     if not brief:
-        rest += [attribution_section(found), *map(change_section, found.between)]
+        rest += [attribution_section(found), *(change_section(pair, kernels_first(found)) for pair in found.between)]
         rest.append(not_compared_section(found))
     sections = [changed_section(found), *(structs.replace(one, folded=True) for one in rest)]
     if claims:
@@ -164,7 +167,10 @@ def next_step(found: Campaigns, pair: ColumnChange) -> tuple[str, str]:
     if pair.attribution.same_run:
         return "The whole report of that run:", f"kduel report {shlex.quote(after.run)}"
     study = shlex.quote(f"{after.run}/study.toml")
-    return "To see whether it lasts, measure the second again:", f"kduel run {study} --out again"
+    return (
+        f"To see whether it lasts, measure run {run_numbers(found)[after.run]} again:",
+        f"kduel run {study} --out again",
+    )
 
 
 def run_numbers(found: Campaigns) -> dict[str, int]:
@@ -183,17 +189,20 @@ def kernels_first(found: Campaigns) -> dict[str, str]:
 
 
 def letters(found: Campaigns) -> dict[str, str]:
+    """By column name, what it is called in tables: its name where few stand beside each other, else its letter."""
+    if len(found.columns) <= MOST_NAMED_COLUMNS:
+        return kernels_first(found)
     return {column.name: column.letter for column in found.columns}
 
 
 def columns_section(found: Campaigns) -> PageSection:
-    """Section with the meaning of each letter."""
-    rows = []
+    """Section with the meaning of each name or letter."""
+    names, rows = letters(found), []
     for column in found.columns:
         trials = MISSING if column.trials is None else str(column.trials)
         void = f" ({column.void} void)" if column.void else ""
         kind = "imported" if column.imported else "measured by KDuel"
-        rows.append([column.letter, column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
+        rows.append([names[column.name], column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
     return PageSection(
         heading="Columns",
         table=CampaignTable(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
@@ -202,7 +211,7 @@ def columns_section(found: Campaigns) -> PageSection:
 
 def confounds_section(found: Campaigns) -> PageSection:
     """Section with what else changed: before any result, since it limits what the results can mean."""
-    heads = [column.letter for column in found.columns]
+    heads = [*letters(found).values()]
     rows = [
         [
             f"{difference.group}: {difference.key}",
@@ -238,7 +247,7 @@ def results_section(found: Campaigns) -> PageSection:
         ]
         for row in found.rows
     ]
-    head = ["metric", *(column.letter for column in found.columns), "n"]
+    head = ["metric", *letters(found).values(), "n"]
     table = CampaignTable(head=head, rows=rows) if rows else None
     counted = any(change.scale == "exact" for pair in found.between for change in pair.changes)
     sentences = [OVER_CONDITIONS] if counted else []
@@ -270,7 +279,7 @@ def attribution_section(found: Campaigns) -> PageSection:
     return PageSection(heading="What a change may be attributed to", bullets=bullets)
 
 
-def change_section(pair: ColumnChange) -> PageSection:
+def change_section(pair: ColumnChange, names: dict[str, str]) -> PageSection:
     shown_changes = [change for change in pair.changes if change.n]
     rows = [
         [
@@ -305,7 +314,7 @@ def change_section(pair: ColumnChange) -> PageSection:
     ]
     marks = {warning.code: warning.message for change in shown_changes for warning in change.warnings}
     bullets += [f"{code}: {message}" for code, message in marks.items() if code != "single-trial"]
-    heading = f"{pair.before} to {pair.after}"
+    heading = f"{names[pair.before]} to {names[pair.after]}"
     return PageSection(heading=heading, sentences=sentences, table=table, bullets=bullets)
 
 

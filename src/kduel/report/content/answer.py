@@ -6,15 +6,16 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kduel.benchmarks.support.schedstat import GROUP
-from kduel.core.format import effect, interval_text, percent, plain_number, relative_pct
+from kduel.core.format import effect, interval_text, percent, relative_pct
 from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
 from kduel.judge.verdict.agreement import chance_of_sign, fewest
-from kduel.judge.verdict.comparison import TIME_UNITS, is_of_time
+from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import (
     COUNTING,
     compared_pairs,
@@ -24,10 +25,12 @@ from kduel.judge.verdict.headline import (
     shows_difference,
     side,
     undecided_text,
+    word_of_same,
 )
 from kduel.judge.verdict.rule import gating_rule
-from kduel.judge.verdict.unfinished import EMULATED, find_unfinished, may_continue
+from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.candidates import candidates_claim
+from kduel.report.content.certainty import ONCE, certainty
 from kduel.report.content.counted import commands_of_parts, explain_command, loss_of_time, shows_loss
 from kduel.report.content.counted import name as operation_name
 from kduel.report.content.digest import largest_first, side_words
@@ -54,10 +57,6 @@ HEAVY = 86
 RATE = re.compile(r"(?<![a-zA-Z/])[kMG]?ops$|(?<![bB])(?<!bit)(?<!bits)(?<!bytes)/s(ec)?$")
 """Of units that things are done in: not ns/switch, drops, MB/s."""
 COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
-SURE = "How sure: "
-REPEATS = f"{SURE}exact, a repetition gives the same numbers"
-TORN = f"{SURE}{{}} % confidence that the contradiction is not chance; each interval is of one machine alone"
-REAL = ": not the times of real hardware"
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
 """Benchmarks whose slow wake-ups on exact CPUs `kduel explain` explains."""
@@ -108,6 +107,11 @@ def answer(results: Results, run: str = "RUN") -> Answer:
         *(part_answer(one, "Counted exactly: ") for one in before),
         part_answer(last, f"{evidence(last).label}: " if before else ""),
     ]
+    pairs = {pair for one in results.parts for pair in compared_pairs(one)}
+    if before and len(pairs) == 1:
+        (baseline, contender), timed = pairs.pop(), parts[-1]
+        again = f"with {visible(contender, 200)} against {visible(baseline, 200)}, "
+        parts[-1] = replace(timed, claims=[timed.claims[0].replace(again, "", 1), *timed.claims[1:]])
     step, command = next_step(results, run)
     return Answer(
         parts=parts, meaning=COUNTS_AND_TIMES if contradicts(before, last) else "", step=step, command=command
@@ -162,9 +166,13 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     if not large and not beside:
         return headline_of(results, baseline, contender)
     named, others = largest_words([*metrics, *beside], large or beside[:1], alone=len(compared_pairs(results)) == 1)
-    named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"] if beside[1:] else []
+    if beside[1:] and all(m.better == "none" for m in beside):
+        named = [f"{len(beside)} other metrics differ (neither way is better)"]
+    elif beside[1:]:
+        named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"]
     rest = []
-    for count, word in ((sum(not m.decided for m in metrics), "undecided"), (sum(map(is_same, metrics)), "the same")):
+    same = [m for m in metrics if is_same(m)]
+    for count, word in ((sum(not m.decided for m in metrics), "undecided"), (len(same), word_of_same(same))):
         rest += [f"{count} {word}"] if count else []
     torn = disagreement(metrics, "metric")
     beginning = f"With {visible(contender, 200)} against {visible(baseline, 200)}"
@@ -172,6 +180,8 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     if sided and all(side(m) == "neutral" for m in large):
         whole = plural(len(metrics), "benchmark" if all_placed(results) else "metric")
         counts = f": of {whole}, {', '.join(rest)}" if rest else ""
+        if rest and not large and len(rest) == 1:
+            counts = f": all {whole} {rest[0].partition(' ')[2]}" if len(metrics) > 1 else ""
         named += [f"others: {', '.join(others)}"] if others else []
         return f"{beginning}, nothing is shown to be {gain_or_loss(sided)}{counts}. Besides, {'; '.join(named)}{torn}"
     rest = [*others, *rest]
@@ -301,30 +311,6 @@ def interval_words(metric: MetricResult) -> str:
     return f" ({'; '.join(filter(None, said))})" if any(said) else ""
 
 
-def certainty(results: Results) -> str:
-    """Sentence on how sure the differences are, and on what they are not."""
-    metrics: Sequence[MetricResult] = [m for m in results.gating if shows_difference(m)]
-    level = plain_number(round(100 * (1 - results.study.alpha), 3))
-    if not metrics:
-        judged = [m for m in results.gating if not m.by_harness]
-        return TORN.format(level) if judged and all(m.torn for m in judged) else ""
-    if all(m.scale == "exact" for m in metrics):
-        if evidence(results).varies:
-            return ""
-        if not results.machine.resolution:
-            return f"{SURE}exact, in virtual time{REAL}" if any(is_of_time(m.unit) for m in metrics) else REPEATS
-    compared = sum(not m.by_harness for m in results.gating)
-    every = "both" if compared == 2 else f"all {compared}"
-    together = f" for {every} comparisons together" if compared > 1 else ""
-    sure = f"{level} % confidence{together}"
-    if any(m.hint for m in metrics):
-        chance = plain_number(100 * results.study.alpha)
-        sure = f"hints only, as no primary metric is named; of the differences shown in this way up to {chance} % may be chance"
-    if results.machine.resolution:
-        return f"{SURE}{sure}; conditions are a sample; in virtual time{REAL}"
-    return f"{SURE}{sure}; {EMULATED}" if results.machine.unreal else f"{SURE}{sure}"
-
-
 def next_step(results: Results, run: str) -> tuple[str, str]:
     """A sentence and the command that follows from what was found; the sentence alone says what is lacking, or that nothing is."""
     if not results.trials and not results.metrics:
@@ -340,9 +326,13 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     if not undecided:
         return scheduler_step(results, run) or (why_nothing_follows(results), "")
     seen = in_sight(undecided, results)
-    some = f"{plural(len(seen), 'comparison')} {'is' if len(seen) == 1 else 'are'} undecided"
+    thing = "cell" if len(seen) < len(undecided) else "comparison"
+    some = f"{plural(len(seen), thing)} {'is' if len(seen) == 1 else 'are'} undecided"
     rest = some if any(map(matters, results.gating)) else "Undecided"
     sentence = rest + foremost_reason(seen, results)
+    if rest == "Undecided" and ONCE in certainty(results):
+        remedy = sentence.partition(": ")[2]
+        sentence = remedy[:1].upper() + remedy[1:]
     if all(m.torn for m in undecided):
         if parts := results.study.parts:
             one = visible(parts[0].machine, 100) or "One machine"
@@ -412,5 +402,5 @@ def why_nothing_follows(results: Results) -> str:
                 f"Nothing is left to decide, but finding [{note.number}] may upset it: {note.cause or note.message}."
             )
     if results.machine.unreal:
-        return "Every comparison is decided on this emulated machine. For the times of real hardware, measure on a real machine."
+        return "Before you decide, measure on a real machine: this one was emulated."
     return "Nothing is left to decide: no further trial is needed."

@@ -34,7 +34,7 @@ def run_facts(results: Results) -> list[str]:
         facts.append(plural(trials, "trial"))
     words = (results.machine.kind, results.machine.facts.get("accelerator"))
     machine = " ".join(visible(word, 60) for word in words if word)
-    return [*facts, *filter(None, [machine if paired else "imported"])]
+    return [*facts, *filter(None, [machine if paired else "imported data"])]
 
 
 def sureness(results: Results) -> str:

@@ -74,13 +74,14 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
         return None
     found = found[:MOST_COMPARISONS]
     most = max(FEWEST_ROWS, MOST_ROWS // len(found))
-    kept = [(how, one, delta, foremost_rows(drawn, most), len(drawn)) for how, one, delta, drawn in found]
-    everything = [metric for *_, drawn, _ in kept for metric in drawn]
-    common = intervals(everything, max(delta for *_, delta, _, _ in kept), "")
+    kept = [(how, one, delta, foremost_rows(drawn, most)) for how, one, delta, drawn in found]
+    everything = [metric for *_, drawn in kept for metric in drawn]
+    common = intervals(everything, max(delta for *_, delta, _ in kept), "")
     assert common is not None
     groups: list[PictureGroup] = []
     backgrounds = Markup()
-    for how, one, delta, drawn, count in kept:
+    for number, (how, one, delta, drawn) in enumerate(kept):
+        hidden = last = 0
         axis = replace(common, delta=delta, name=f"picture{len(groups)}")
         backgrounds += axis.background()
         title = heading(how, one) if len(kept) > 1 else ""
@@ -88,15 +89,17 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
             (SIDES, [m for m in drawn if m.better != "none"]),
             (AMOUNTS, [m for m in drawn if m.better == "none"]),
         ):
+            hidden += sum((m.better == "none") == (ends is AMOUNTS) for m in found[number][3]) - len(those)
             if rows := [picture_row(m, axis) for m in those]:
                 without = INTERACTIONS if results.effects else NEUTRAL
                 heads = (title, without if ends is AMOUNTS and common.better_right else "")
                 if groups and groups[-1].ends == ends:
                     groups[-1] = replace(groups[-1], ends=None)
-                groups.append(PictureGroup(heading=". ".join(filter(None, heads)), rows=rows, ends=ends, more=""))
-                title = ""
-        if count > len(drawn):
-            groups[-1] = replace(groups[-1], more=f"{count - len(drawn)} more in the table")
+                more = f"{hidden} more in the table" if hidden else ""
+                groups.append(PictureGroup(heading=". ".join(filter(None, heads)), rows=rows, ends=ends, more=more))
+                title, hidden, last = "", 0, hidden
+        if hidden:
+            groups[-1] = replace(groups[-1], more=f"{last + hidden} more in the table")
     return Picture(
         groups=groups,
         axis=cell(backgrounds + common.labels()),
@@ -104,7 +107,7 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
             everything,
             [row for group in groups for row in group.rows],
             common,
-            {how: delta for how, _, delta, _, _ in kept},
+            {how: delta for how, _, delta, _ in kept},
             gating_rule(results),
         ),
     )
@@ -138,10 +141,10 @@ def caption(
     torn = any(metric.torn for metric in metrics)
     of_one = "Each is of one machine. " if torn else ""
     few = any(m.status == "undecided" and m.n < rule.equivalent_from and lies_within(m, rule) for m in metrics)
-    within = f", also within the band, where a contender has fewer than {rule.equivalent_from} values" if few else ""
+    within = f", even within the band with fewer than {rule.equivalent_from} values" if few else ""
     tones = {row.tone for row in rows}
     same = f" ({SIGNS['equivalent']})" if "same" in tones else ""
-    grey = "no verdict for all machines" if all(m.torn for m in metrics) else f"undecided{within}"
+    grey = "no one verdict holds for all machines" if all(m.torn for m in metrics) else f"undecided{within}"
     undecided = f"; grey and hollow: {grey}" if "undecided" in tones else ""
     outside = "the interval goes on" if sampled else "the value lies farther out"
     beyond = f"; an arrow at an end: {outside}" if any("beyond" in row.drawn for row in rows) else ""

@@ -18,7 +18,7 @@ TONES = {
 BEFORE = {
     "better": "Better",
     "worse": "Worse",
-    "same": "No difference",
+    "same": "Equivalent",
     "undecided": "Undecided",
     "neutral": "Different",
 }

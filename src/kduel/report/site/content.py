@@ -177,7 +177,7 @@ def overview(
 
 
 STRIP_MEANS = (
-    "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ the same, ? undecided, – not judged."
+    "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ equivalent, ? undecided, – not judged."
 )
 
 
