@@ -90,7 +90,7 @@ def test_text_says_what_matters_first() -> None:
         "With linux-6.6.0 against linux-4.19.309, nothing is shown to be faster or slower: of 5 metrics"
     )
     assert (
-        "linux-6.6.0 differs from linux-4.19.309 in 1 of 5 metrics (a hint) (2 more set by the benchmark)"
+        "linux-6.6.0 differs from linux-4.19.309 in 1 of 5 metrics (a hint; 2 more set by the benchmark)"
         in lines[2:10]
     )
     row = lines.index(next(line for line in lines if line.startswith("↓ lower")))

@@ -36,7 +36,7 @@ from kduel.report.content.methods import methods
 from kduel.report.text import render_text
 
 HEADLINES = {
-    "published": ["linux-6.6.0 differs from linux-4.19.309 in 1 of 5 metrics (a hint) (2 more set by the benchmark)"],
+    "published": ["linux-6.6.0 differs from linux-4.19.309 in 1 of 5 metrics (a hint; 2 more set by the benchmark)"],
     "simulated": ["debian-6.12 is faster than debian-6.1 in 1 of 3 primary metrics, and slower in 1"],
     "undecided": ["Undecided: this run cannot distinguish debian-6.12 from debian-6.1"],
     "single": ["Undecided: too few trials for a verdict on debian-6.12 against debian-6.1"],

@@ -36,7 +36,7 @@ def factor_headlines(results: Results) -> list[Headline]:
     found = []
     for (benchmark, metric), group in by_metric(results).items():
         for main in subjects(group):
-            hint = HINT if main.result.hint and any(one.result.claimed for one in group) else ""
+            hint = f" ({HINT})" if main.result.hint and any(one.result.claimed for one in group) else ""
             text = visible(f"{benchmark}/{metric}: {sentence_of(main, group, rule)}{hint}", 2000)
             found.append(Headline(baseline=main.references[0], contender=main.levels[0], text=text))
     return found

@@ -14,7 +14,7 @@ from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished
 
 SAME = ("equivalent", "equal")
-HINT = " (a hint)"
+HINT = "a hint"
 """Ends a sentence about exploratory metrics."""
 CONDITIONS = "conditions that should not matter"
 COUNTING = {
@@ -70,7 +70,7 @@ def lies_within(metric: MetricResult, rule: Rule) -> bool:
 
 
 def word_of_same(same: Sequence[MetricResult]) -> str:
-    """What metrics without a difference that matters are together."""
+    """The word for metrics together that show no difference that matters."""
     return "equal" if all(m.verdict == "equal" for m in same) else "equivalent"
 
 
@@ -110,8 +110,9 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
     hint = "" if primary or not any(m.claimed and m.hint for m in mine) else HINT
     # The metrics that the sentence does not count, as the benchmark sets them.
     left = sum(m.by_harness for m in primary or mine)
-    apart = f" ({left} more set by the benchmark)" if 0 < left < len(primary or mine) else ""
-    return said + hint + apart + disagreement(primary or mine, kind)
+    apart = f"{left} more set by the benchmark" if 0 < left < len(primary or mine) else ""
+    beside = "; ".join(filter(None, (hint, apart)))
+    return said + (f" ({beside})" if beside else "") + disagreement(primary or mine, kind)
 
 
 def headline(
