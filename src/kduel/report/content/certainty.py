@@ -1,4 +1,4 @@
-"""How sure the answer of a run is: one sentence on its verdicts, or on what is possible where it has none."""
+"""A sentence on how sure the answer of a run is: on its verdicts, or on what is possible where it has none."""
 
 from collections.abc import Sequence
 
