@@ -130,8 +130,8 @@ class Kload(VariedBenchmark[KloadParameters]):
     def seconds(self, parameters: KloadParameters) -> float:
         p = parameters
         arithmetic = p.iterations * 4e-9 if p.kind in ("cpu", "mixed") else 0.0
-        files = p.transfers * 1e-4 if p.kind in ("io", "mixed") else p.transfers * p.processes * 1e-6
-        return min(float(p.deadline), 1.0 + float(p.processes) * (arithmetic + files + 1e-3))
+        transfer = {"cpu": 0.0, "messages": p.processes * 1e-6}.get(p.kind, 1e-4)
+        return min(float(p.deadline), 1.0 + float(p.processes) * (arithmetic + p.transfers * transfer + 1e-3))
 
     def timeout(self, parameters: KloadParameters) -> float:
         # Its own deadline ends it, with a message; a thousand deadline processes may need all of it.
