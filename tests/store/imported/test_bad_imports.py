@@ -102,8 +102,27 @@ def test_a_line_after_a_byte_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     assert "line 2992" in error.message and "UTF-8" in error.message
 
 
-def test_utf16_is_named(tmp_path: Path) -> None:
-    assert "UTF-16" in refused(tmp_path, ("\n".join([HEADER, *GOOD]) + "\n").encode("utf-16")).message
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_utf16_is_read_by_its_mark(tmp_path: Path, encoding: str, end: str) -> None:
+    """As spreadsheets and PowerShell write text; a number without its line end may be cut there, too."""
+    path, plain = tmp_path / "values.csv", tmp_path / "plain.csv"
+    text = "\n".join([HEADER, *GOOD]) + "\n"
+    plain.write_text(text)
+    path.write_bytes(
+        "\N{BYTE ORDER MARK}".encode(encoding)
+        + text.replace("\n", end or "\n").removesuffix("" if end else "\n").encode(encoding)
+    )
+    for number, file in enumerate((plain, path)):
+        bring_in([Source(file)], tmp_path / str(number))
+    assert read(tmp_path / "0") == read(tmp_path / "1")
+
+
+@pytest.mark.parametrize(
+    "text", ["\n".join([HEADER, *GOOD]) + "\n", '{"results": [{"command": "x", "times": [1,\n2]}]}']
+)
+def test_utf16_that_was_cut_is_refused(text: str, tmp_path: Path) -> None:
+    assert "UTF-16" in refused(tmp_path, text.encode("utf-16")[:-1]).message
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:

@@ -184,7 +184,6 @@ UNREAD = {
     "systemd-analyze": ("Startup finished in 2.5s (kernel) + 3.1s (userspace) = 5.6s \n", "a table"),
     "redis-benchmark -q": ("PING_INLINE: 123456.78 requests per second, p50=0.255 msec\nSET: 1.00 requests per second\n", "--csv"),
     "redis-benchmark's report": ("====== SET ======\n  100000 requests completed in 0.90 seconds\n", "--csv"),
-    "perf bench": ("# Running 'sched/pipe' benchmark:\n# Executed 1000000 pipe operations\n\n     Total time: 4.498 [sec]\n", "a table"),
     "hackbench's times": ("Time: 0.123\nTime: 0.125\n", "all that hackbench prints"),
     "lmbench's programs": ("Simple syscall: 0.0521 microseconds\nSimple syscall: 0.0522 microseconds\n", "before those of each trial"),
     "lmbench's summary": ("\n                 L M B E N C H  3 . 0   S U M M A R Y\n", "results files"),

@@ -56,6 +56,12 @@ def expected(folder: str, case: str) -> dict[str, float]:
         ("turbostat-table-b.txt", "turbostat"),
         ("powertop-2.14-a.csv", "powertop"),
         ("powertop-battery-b.csv", "powertop"),
+        ("fio-3.33-client.json", "fio"),
+        ("perf-bench-6.1-a.txt", "perf-bench"),
+        ("memtier-a.txt", "memtier"),
+        ("memtier-b.json", "memtier"),
+        ("memtier-averaged.txt", "memtier"),
+        ("memtier-averaged.json", "memtier"),
         ("robot-mail-aim9.txt", "robot-mail"),
         ("robot-mail-netperf-raw.txt", "robot-mail"),
     ],
@@ -115,6 +121,82 @@ def test_jobs_of_fio_with_one_name_are_added_up(tmp_path: Path) -> None:
     assert any("--group_reporting" in reason for reason in record.skipped)
     document["jobs"][1]["error"] = 5
     assert "ended with error 5" in refused(tmp_path, json.dumps(document), "old.json").message
+
+
+def test_clients_of_fio_are_read_without_their_sum(tmp_path: Path) -> None:
+    found = tables(tmp_path, "fio-3.33-client.json", "fio-3.33-client.json")
+    assert {table.benchmark for table in found.values()} == {"r randread 4k", "w write 4k"}
+    assert found["r randread 4k/read-iops"].values["old"] == [4047.43083]
+    assert found["r randread 4k/read-latency-p99"].values["old"] == [3850.24]
+
+
+PERF = {
+    "perf-sched-messaging/total-time": 0.129, "perf-sched-pipe/time-per-operation": 13.149,
+    "perf-syscall-basic/time-per-operation": 0.47511, "perf-mem-memcpy x86-64-movsq/throughput": 9.367506,
+    "perf-futex-hash/operations-per-second": 793088, "perf-futex-wake/time": 146.6, "perf-futex-wake-parallel/latency-per-thread": 100.3,
+    "perf-epoll-ctl/add-operations": 59808, "perf-internals-synthesize single/data-synthesis": 444.778,
+    "perf-breakpoint-thread/time-per-operation": 816.3, "perf-numa-mem/throughput": 2.172,
+}  # fmt: skip
+
+
+def test_perf_bench_has_the_figures_that_it_prints(tmp_path: Path) -> None:
+    found = tables(tmp_path, "perf-bench-6.1-a.txt", "perf-bench-6.1-a.txt")
+    assert {key: table.values["old"][0] for key, table in found.items() if key in PERF} == pytest.approx(PERF)
+    assert len(found) == len(PERF) + 6, "three other functions, two operations of epoll, a synthesis"
+
+
+def test_calls_of_perf_bench_are_trials(tmp_path: Path) -> None:
+    found = tables(tmp_path, "perf-bench-6.1-b.txt", "perf-bench-6.1-a.txt")
+    assert found["perf-sched-pipe/time-per-operation"].values == {"old": [41.2245, 46.8805], "new": [13.149, None]}
+
+
+@pytest.mark.parametrize("unit", ["KB", "MB", "B"])
+def test_perf_bench_chooses_a_unit_for_each_value(unit: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "perf-bench-6.1-a.txt").read_text()
+    (tmp_path / "a").write_text(text.replace("      10.137327 GB/sec", f" 1073741824.000000 {unit}/sec"))
+    bring_in([Source(tmp_path / "a", "old"), Source(FIXTURES / "perf-bench-6.1-a.txt", "new")], tmp_path / "run")
+    found = {table.key: table.values["old"] for table in read(tmp_path / "run")}
+    assert found["perf-mem-memcpy default/throughput"] == [{"KB": 2.0**10, "MB": 2.0**20, "B": 1}[unit]]
+
+
+def test_a_call_of_perf_bench_that_was_cut_is_refused(tmp_path: Path) -> None:
+    cut = "# Running 'sched/pipe' benchmark:\n# Executed 2000 pipe operations between two processes\n"
+    text = (FIXTURES / "perf-bench-6.1-b.txt").read_text()
+    assert "without a figure" in refused(tmp_path, text + cut).message
+    other = text.replace("# Executed 2000", "# Executed 4000", 1)
+    assert "4000" in refused(tmp_path, other).message
+
+
+def test_what_perf_bench_prints_as_simple_is_named(tmp_path: Path) -> None:
+    for text in (
+        "# function 'default' (Default memcpy() provided by glibc)\n21290883248.730961\n",
+        "Run summary [PID 7]: 2 threads\n",
+    ):
+        assert "--format=simple" in refused(tmp_path, text).message
+
+
+def test_memtier_has_the_figures_of_its_text_and_its_json(tmp_path: Path) -> None:
+    found = {key: table.values for key, table in tables(tmp_path, "memtier-a.txt", "memtier-b.json").items()}
+    assert found["memtier-sets/operations-per-second"] == {"old": [1354.26, 1038.44], "new": [1354.26, None]}
+    assert found["memtier-gets/latency-p99.9"]["old"] == [17.407, 19.199]
+    assert found["memtier-gets/latency-mean"] == {"old": [0.26683, 0.34765], "new": [0.266, None]}
+    assert not any(key.startswith("memtier-waits") for key in found)
+
+
+@pytest.mark.parametrize("kind", ["txt", "json"])
+def test_the_best_run_of_memtier_is_no_trial(kind: str, tmp_path: Path) -> None:
+    name = f"memtier-averaged.{kind}"
+    record = bring_in([Source(FIXTURES / name, "old"), Source(FIXTURES / name, "new")], tmp_path / "run")
+    found = {table.key: table.values["old"] for table in read(tmp_path / "run")}
+    assert found["memtier-totals/operations-per-second"] == [18428.14]
+    assert any("WORST RUN RESULTS" in one for one in record.skipped)
+    # Its JSON has 0 for the mean of all kinds, and 0.007 for their percentiles, whatever they were.
+    assert found.get("memtier-totals/latency-p99") == (None if kind == "json" else [3.567])
+
+
+def test_a_run_of_memtier_that_did_nothing_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "memtier-a.txt").read_text().replace("14881.95", "0.00")
+    assert "without operations" in refused(tmp_path, text).message
 
 
 def test_threads_of_cyclictest_weigh_by_their_wakeups(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kduel.core.samples import Samples
 from kduel.store.documents import document_bytes
 from kduel.store.imported import Source, bring_in, read
 from kduel.store.imported.support.store import Import
-from kduel.store.imported.values_csv import without_frame
+from kduel.store.imported.support.table import without_frame
 
 
 def imported(tmp_path: Path, text: str | bytes, contender: str | None = None) -> tuple[Import, list[Samples]]:

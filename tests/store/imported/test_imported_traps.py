@@ -13,6 +13,7 @@ from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, read
 from kduel.store.imported.cyclictest import Cyclictest
 from kduel.store.imported.iperf3 import Iperf3
+from kduel.store.imported.support import table as tables
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.imported.support.store import read_with_settings
 from kduel.store.imported.wide import Wide
@@ -231,6 +232,48 @@ def test_thousands_are_not_taken_for_decimals(cells: str, tmp_path: Path) -> Non
     assert found.values["new"][1] == 1.02
 
 
+@pytest.mark.parametrize(("cells", "told"), [("1.050 2.100", True), ("1.050 0.980", False), ("1.050 2.1", False)])
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+@pytest.mark.parametrize(
+    "heading",
+    ["trial;old;new", "contender;latency [ms: lower]", "contender;trial;benchmark;metric;unit;better;value"],
+)
+def test_how_numbers_were_read_is_told_where_they_may_be_read_otherwise(
+    heading: str, separator: str, cells: str, told: bool, tmp_path: Path
+) -> None:
+    first, second = cells.split()
+    if heading.startswith("trial"):
+        rows = [f"{trial};{cell};{cell}" for trial, cell in ((1, first), (2, second))]
+    else:
+        between = "1;b;m;s;lower;" * heading.endswith("value")
+        rows = [f"old;{between}{first}", f"new;{between}{second}"]
+    file = tmp_path / "a.csv"
+    file.write_text(table(heading, *rows).replace(";", separator))
+    record = bring_in([Source(file)], tmp_path / "run")
+    notes = [one for one in record.skipped if "1.050" in one and "for 1050" in one and "mark of thousands" in one]
+    # Where commas separate columns, as programs write them, a point is the decimal mark.
+    assert bool(notes) is (told and separator != ",")
+
+
+def test_a_table_is_read_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    monkeypatch.setattr(
+        tables, "lines", lambda path, stream, own=tables.lines: opened.append(path) or own(path, stream)
+    )
+    for name, heading, row in (
+        ("wide", "contender;trial;latency [ms: lower]", "{};{};1.05{}"),
+        ("long", "contender;trial;benchmark;metric;unit;better;value", "{};{};b;m;s;lower;1.05{}"),
+    ):
+        file = tmp_path / f"{name}.csv"
+        file.write_text(
+            table(heading, *(row.format(arm, trial, trial) for arm in ("old", "new") for trial in range(9)))
+        )
+        opened.clear()
+        bring_in([Source(file)], tmp_path / name)
+        # A third time only the heading, for the order of the contenders.
+        assert len(opened) <= 2 + (name == "wide")
+
+
 @pytest.mark.parametrize("separator", [";", "\t"])
 @pytest.mark.parametrize(
     ("cells", "values"),
@@ -426,7 +469,7 @@ def test_what_is_refused_only_now_is_read_where_it_was_kept(
     texts = [text] * (1 if text.startswith("contender") else 2)
     refused(tmp_path / "new", *texts)
     for kind in (Wide, Wrk, Iperf3, Cyclictest):
-        monkeypatch.setattr(kind, "check", lambda *_: None)
+        monkeypatch.setattr(kind, "new_rows", kind.rows)
     monkeypatch.setattr(Gathering, "check_swept", lambda _: None)
     assert imported(tmp_path / "kept", *texts)
 

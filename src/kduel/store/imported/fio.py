@@ -16,6 +16,8 @@ SETTINGS = (
     "iodepth", "numjobs", "ioengine", "direct", "size", "rwmixread", "fsync", "fdatasync", "runtime", "rate", "rate_iops",
 )  # fmt: skip
 """Options of which a job's name shows nothing."""
+ALL_CLIENTS = "All clients"
+"""What fio --client calls the sum of all jobs, whatever they did."""
 FEWEST = 100
 """Operations below which there is no p99."""
 
@@ -36,7 +38,9 @@ class Job(Struct):
 class Report(Struct):
     """One call."""
 
-    jobs: list[Job]
+    jobs: list[Job] = []
+    client_stats: list[Job] = []
+    """In place of those, of a call with --client: every job of every client, and all of them as one."""
     options: dict[str, str] = field(default_factory=dict, name="global options")
 
     def name_of(self, job: Job) -> str:
@@ -52,7 +56,7 @@ class Report(Struct):
 
 class Fio(PrintedFormat):
     name = "fio"
-    summary = "fio --output-format=json (>>FILE), a trial being one call"
+    summary = "fio --output-format=json (>>FILE), with or without --client, a trial being one call"
     derived = "rates of jobs with one name added up"
     begins = r'\s*\{\s*"fio version"'
 
@@ -60,7 +64,10 @@ class Fio(PrintedFormat):
         began: dict[tuple[str, int], int] = {}
         for call, report in enumerate(json_documents(path, Report, "fio --output-format=json (fio 3)"), 1):
             jobs: dict[str, list[Job]] = {}
-            for job in report.jobs:
+            every = report.jobs + [job for job in report.client_stats if job.jobname != ALL_CLIENTS]
+            if len(every) < len(report.jobs) + len(report.client_stats):
+                skipped.append(f"{location_text(path, f'call {call}')}: what fio adds up of all clients")
+            for job in every:
                 earlier = began.setdefault((job.jobname, job.job_start), call)
                 if earlier != call and job.job_start:
                     raise InputError(

@@ -111,7 +111,8 @@ def read_xml(path: Path) -> Element:
     if not data.strip():
         raise InputError(f"{path.name} is empty", "Give the composite.xml of a saved result.")
     builder = TreeBuilder()
-    parser = expat.ParserCreate()
+    # What its declaration says is not so where UTF-16 was converted.
+    parser = expat.ParserCreate("utf-8" if re.match(rb"<\?xml[^>]*utf-16", data, re.IGNORECASE) else None)
     depth = 0
 
     def refuse(*_: object) -> None:

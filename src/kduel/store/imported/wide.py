@@ -27,20 +27,16 @@ from kduel.store.imported.support.headings import (
     words_of,
 )
 from kduel.store.imported.support.names import kind_of, statistic
-from kduel.store.imported.values_csv import (
-    CONDITION,
-    NUMBER,
-    SIDES,
+from kduel.store.imported.support.table import (
     Records,
     check_end,
     check_groups,
     first_line,
-    number,
     plain_records,
     records,
     separator,
-    without_quote,
 )
+from kduel.store.imported.values_csv import CONDITION, NUMBER, SIDES, number, without_quote
 
 NO_VALUE = ("na", "nan", "n/a", "#n/a", "null", "none", "-")
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
@@ -74,31 +70,26 @@ class Wide(ForeignFormat):
             [] if contender or "contender" in names else [name for name in names if name not in (*TRIALS, *IDENTITY)]
         )
 
-    def check(self, path: Path, contender: str | None) -> None:
-        names, _, first, _ = open_table(path, contender is not None, new=True)
-        where = location_text(path, 1)
-        own = [name for name in names if name not in (*TRIALS, *IDENTITY)]
-        if contender is not None or "contender" in names:
-            check_trials(where, own, rf"{TRIAL}|[\d.]+")
-        else:
-            check_contenders(where, own, bool({*names} & {*TRIALS, *IDENTITY}))
-        check_groups(path, numbers_among(names, first))
-        for _ in self._rows(path, contender, [], new=True):
-            pass
+    def new_rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        return self._rows(path, contender, skipped, new=True)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         return self._rows(path, contender, skipped, new=False)
 
     def _rows(self, path: Path, contender: str | None, skipped: list[str], *, new: bool) -> Iterator[ForeignRow]:
-        """The rows; of a `new` table also refused are sizes of which one contender has two, and lines that are no trials by their
-        quantiles or by two moments, which former imports took."""
-        names, header, first, table = open_table(path, contender is not None, new=new)
+        """The rows; of a `new` table also refused is what former imports took: columns that are no contenders or several trials,
+        sizes of which one contender has two, and lines that are no trials by their quantiles or by two moments."""
+        names, header, first, table = open_table(path, contender is not None, skipped if new else None)
         where = location_text(path, 1)
         numbering = [name for name in names if name in TRIALS]
         by_metric = contender is not None or "contender" in names
         if (contender is not None) == ("contender" in names) and by_metric:
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         own = [name for name in names if name not in (*numbering, *IDENTITY)]
+        if new and by_metric:
+            check_trials(where, own, rf"{TRIAL}|[\d.]+")
+        elif new:
+            check_contenders(where, own, len(own) < len(names))
         kernels = kernels_among(own, first)
         about = [name for name in own if by_metric and (name in kernels or is_parameter(name))]
         if by_metric and (misplaced := [name for name in ("metric", "unit", "better") if name in names]):
@@ -199,16 +190,21 @@ class Wide(ForeignFormat):
             )
 
 
-def open_table(path: Path, given: bool, *, new: bool = False) -> tuple[list[str], list[str], dict[str, str], Records]:
-    """The columns by name, the header as written, the first record by column, and all records. Raises InputError."""
+def open_table(
+    path: Path, given: bool, new: list[str] | None = None
+) -> tuple[list[str], list[str], dict[str, str], Records]:
+    """The columns by name, the header as written, the first record by column, and all records. Of a new table, how its numbers
+    were read goes to `new`. Raises InputError."""
     table = records(path, "Its first line names the columns.")
     _, header = next(table)
     first = next(table, None)
     cells = [] if first is None else first[1]
-    names = read_header(location_text(path, 1), header, cells, given, new)
+    names = read_header(location_text(path, 1), header, cells, given, new is not None)
     facts = dict(zip(names, cells, strict=False))
     whole = table if first is None else chain([first], table)
-    return names, header, facts, plain_records(path, whole, numbers_among(names, facts))
+    numbers = numbers_among(names, facts)
+    known = None if new is None else check_groups(path, header, numbers, new)
+    return names, header, facts, plain_records(path, whole, numbers, known)
 
 
 def numbers_among(names: list[str], first: dict[str, str]) -> list[int]:

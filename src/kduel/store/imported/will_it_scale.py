@@ -6,7 +6,8 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, file_stem, location_text
-from kduel.store.imported.values_csv import check_end, number, records
+from kduel.store.imported.support.table import check_end, records
+from kduel.store.imported.values_csv import number
 
 BEGIN = "tasks,processes,"
 KINDS = ("processes", "threads")

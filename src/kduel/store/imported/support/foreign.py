@@ -87,8 +87,14 @@ class ForeignFormat(ABC):
         alike = re.match(self.begins, head) is not None and all(word in head for word in self.holds)
         return alike and bool(self.begins or self.holds)
 
+    def new_rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        """The rows of a file that is brought in. Raises InputError also where it does not say clearly what it holds, which a kept
+        import is not asked."""
+        self.check(path, contender)
+        return self.rows(path, contender, skipped)
+
     def check(self, path: Path, contender: str | None) -> None:  # noqa: B027 - most formats need none
-        """Raises InputError where a file that is brought in does not say clearly what it holds; a kept import is not asked."""
+        """Raises InputError for what `new_rows` refuses besides."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         """Name of the contender, the user's or the file's own; None where it names several; `alone`: no other file."""
@@ -136,9 +142,25 @@ def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
                 f"{path.name} is in no format that KDuel knows: it is {what}",
                 "Unpack it, and give the text file that is in it.",
             )
+    data = as_utf8(path, data, "replace")
     if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise InputError(f"{path.name} is empty", "Name a file with results.")
     return data
+
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def as_utf8(path: Path, data: bytes, errors: str = "strict") -> bytes:
+    """Text in UTF-8; with the mark of UTF-16, which spreadsheets and PowerShell write, it is converted. Raises InputError."""
+    if not data.startswith(UTF_16):
+        return data
+    try:
+        return data.decode("utf-16", errors).encode("utf-8", "replace")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path.name} is not complete UTF-16: {error.reason}", "Save the file in the encoding UTF-8."
+        ) from error
 
 
 def file_stem(path: Path) -> str:
@@ -165,7 +187,7 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
             f"{path.name} is larger than {most >> 20} MiB",
             "Split it by benchmark, or bring its values in as CSV, which is read line by line.",
         )
-    return data
+    return as_utf8(path, data)
 
 
 def plain_lines(text: str) -> list[str]:

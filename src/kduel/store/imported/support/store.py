@@ -1,6 +1,5 @@
 """An imported run's directory: import.json and the original files, word for word, under imported/."""
 
-import codecs
 import os
 import re
 import shutil
@@ -126,11 +125,10 @@ def bring_in(
             chosen.append(the_format(source.path, format_name))
             stored = keep_original(source.path, fresh, f"{number:02d}", chosen[-1].name)
             stored.contender = chosen[-1].contender_of(source.path, source.contender, len(sources) == 1)
-            chosen[-1].check(fresh / stored.stored, stored.contender)
             check_alone(source, stored, chosen[-1], record.files, [one.contender for one in sources])
             record.files.append(stored)
         # The copies are read: what is judged is what is kept, even where an original changes meanwhile.
-        gathering = gather(fresh, record.files, chosen, record.skipped)
+        gathering = gather(fresh, record.files, chosen, record.skipped, new=True)
         if gathering.mixed:
             raise gathering.mixed
         if any(one.general for one in chosen):
@@ -175,8 +173,10 @@ def check_alone(
             )
 
 
-def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignFormat], skipped: list[str]) -> Gathering:
-    """The rows of all files. Without its own name a benchmark is called as its file, or `table` (a file each)."""
+def gather(
+    run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignFormat], skipped: list[str], *, new: bool = False
+) -> Gathering:
+    """The rows of all files, which are `new` or kept. Without its own name a benchmark is called as its file, or `table` (a file each)."""
     alone = len({stored.contender for stored in files}) == len(files)
     stems = {file_stem(Path(stored.stored)) for stored in files}
     gathering = Gathering()
@@ -184,7 +184,8 @@ def gather(run: Path, files: Sequence[StoredFile], formats: Sequence[ForeignForm
         path = run / stored.stored
         benchmark = "table" if alone and len(stems) > 1 else file_stem(path)
         gathering.order += chosen.order(path, stored.contender)
-        gathering.add(path, chosen.rows(path, stored.contender, skipped), chosen.calls, benchmark)
+        rows = (chosen.new_rows if new else chosen.rows)(path, stored.contender, skipped)
+        gathering.add(path, rows, chosen.calls, benchmark)
         gathering.order += gathering.contenders
     return gathering
 
@@ -197,8 +198,6 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     if name is not None:
         chosen: ForeignFormat = named_plugin("imported", "format", name)
         return chosen
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
     head = "\n".join(plain_lines(data.decode("utf-8-sig", errors="replace")))
     special = [one for one in formats.values() if not one.general]
     # A prompt or a warning may come before the output of a program that writes lines.

@@ -30,7 +30,7 @@ OUTPUTS = tuple(
         (r"^This is ApacheBench", "ab's report, which has one mean a call", TABLE),
         (r"^sysbench 0\.", "of a version of sysbench that is not read", "Measure with sysbench 1.0 or later."),
         (r"^(PING_INLINE|PING_MBULK|SET|GET|INCR|[A-Z_ ]+): [\d.]+ requests per second|^====== \S.* ======$", "what redis-benchmark prints for people", "Measure with redis-benchmark --csv."),
-        (r"^# Running '?\w+/\w+'? benchmark:", "perf bench's output", TABLE),
+        (r"^(# function '[^']+' \(|Run summary \[PID )", "what perf bench --format=simple prints", "Measure without --format, which says what was measured."),
         (r"^Time: \d+\.\d{3}$", "hackbench's times without what was measured", "Give all that hackbench prints, or " + TABLE[:1].lower() + TABLE[1:]),
         (r"^(Simple \S+|Select on \d+ .*|Signal handler .*|Protection fault|Process fork\+.*|Pipe latency|AF_UNIX sock .*): [\d.]+ microseconds$",
          "what single programs of lmbench print", "Put a line '[lmbench3.0 results for HOST]' before those of each trial."),
