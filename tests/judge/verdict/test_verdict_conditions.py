@@ -169,7 +169,7 @@ def test_a_difference_that_the_machine_does_not_resolve_is_none() -> None:
     before, after = [60.0, 61, 62, 63, 64], [99.0, 100, 101, 102, 104]
     assert latencies(before, after, 0).verdict == "slower"
     within = latencies(before, after, 40)
-    assert within.verdict == "equal" and "resolution of 40 us: 62 and 101." in within.told
+    assert within.verdict == "equal" and "resolution of 40 us in each of 5 conditions: 62 and 101." in within.told
 
 
 def test_a_difference_under_few_conditions_is_told_with_those() -> None:

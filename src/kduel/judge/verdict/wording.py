@@ -95,7 +95,8 @@ def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
     if result.verdict == "equal":
         if result.within_resolution:
             values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
-            return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}: {values}."]
+            seen = f" in each of {len(result.conditions)} conditions" if result.conditions[1:] else ""
+            return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}{seen}: {values}."]
         if result.sd:
             return ["Equal: in each block both contenders gave the same value."]
         said = f"Equal: {amount(result.mean)} {result.unit} with both"
