@@ -94,9 +94,10 @@ def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
         return [equivalent_text(result, rule)]
     if result.verdict == "equal":
         if result.within_resolution:
-            values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
             seen = f" in each of {len(result.conditions)} conditions" if result.conditions[1:] else ""
-            return [f"Equal within the machine's resolution of {amount(result.resolution)} {result.unit}{seen}: {values}."]
+            known = f"{amount(result.resolution)} {result.unit}{seen}"
+            values = f"{amount(result.baseline_mean)} and {amount(result.mean)}"
+            return [f"Equal within the machine's resolution of {known}: {values}."]
         if result.sd:
             return ["Equal: in each block both contenders gave the same value."]
         said = f"Equal: {amount(result.mean)} {result.unit} with both"
