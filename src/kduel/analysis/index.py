@@ -15,90 +15,15 @@ from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.core.text import plural
-from kduel.core.toml import shorten
+from kduel.core.toml import shorten, table_beside
 from kduel.store.rundir import INDEX
 
 VERSION = 13
 """Of the tables, in `PRAGMA user_version`."""
 OWN = {"run", "contender", "verdict", "value", "skipped", "headline"}
 """Tables and views of every version; a database without them is of another program."""
-SCHEMA = """
-CREATE TABLE run (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, name TEXT NOT NULL, title TEXT NOT NULL,
-    machine TEXT NOT NULL, started TEXT, imported INTEGER NOT NULL, seed INTEGER, kduel TEXT, delta_pct REAL NOT NULL,
-    alpha REAL NOT NULL, blocks INTEGER NOT NULL, trials INTEGER NOT NULL, void INTEGER NOT NULL,
-    merged INTEGER NOT NULL, measured TEXT, limits TEXT NOT NULL
-) STRICT;
-CREATE TABLE contender (
-    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, position INTEGER NOT NULL, name TEXT NOT NULL,
-    kernel TEXT NOT NULL, release TEXT, sha256 TEXT, cmdline TEXT NOT NULL, scheduler TEXT NOT NULL,
-    policy TEXT NOT NULL, measured TEXT, PRIMARY KEY (run, name)
-) STRICT;
-CREATE TABLE verdict (
-    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, benchmark TEXT NOT NULL, metric TEXT NOT NULL,
-    unit TEXT NOT NULL, better TEXT NOT NULL, role TEXT NOT NULL, baseline TEXT NOT NULL, contender TEXT NOT NULL,
-    n INTEGER NOT NULL, baseline_mean REAL, baseline_sd REAL, mean REAL, sd REAL, scale TEXT NOT NULL,
-    effect_pct REAL, ci_low_pct REAL, ci_high_pct REAL, effect REAL, ci_low REAL, ci_high REAL, verdict TEXT NOT NULL,
-    wording TEXT NOT NULL, small INTEGER NOT NULL
-) STRICT;
-CREATE INDEX verdict_by_metric ON verdict (benchmark, metric, run, contender);
-CREATE TABLE value (
-    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, benchmark TEXT NOT NULL, metric TEXT NOT NULL,
-    contender TEXT NOT NULL, block INTEGER NOT NULL, value REAL
-) STRICT;
-CREATE INDEX value_by_metric ON value (benchmark, metric, contender);
-CREATE TABLE point (
-    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, machine TEXT NOT NULL, contender TEXT NOT NULL,
-    benchmark TEXT NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, quantity TEXT NOT NULL, n INTEGER NOT NULL,
-    mean REAL NOT NULL, sd REAL, PRIMARY KEY (run, benchmark, metric, contender)
-) STRICT;
-CREATE TABLE skipped (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
-CREATE VIEW series AS
-    SELECT contender.measured AS time, run.path, point.machine, contender.kernel, contender.release, point.contender,
-           point.benchmark, point.metric, point.unit, point.quantity, point.mean, point.n
-    FROM point JOIN run ON run.id = point.run
-    JOIN contender ON contender.run = run.id AND contender.name = point.contender
-    WHERE run.merged = 0;
-CREATE VIEW headline AS
-    SELECT run.started, run.path, run.machine, verdict.benchmark, verdict.metric, verdict.baseline, verdict.contender,
-           CASE WHEN verdict.small THEN 'too small to matter' ELSE verdict.verdict END AS verdict,
-           verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n,
-           run.measured
-    FROM verdict JOIN run ON run.id = verdict.run WHERE verdict.role = 'primary';
-"""
-NEWEST = "measured DESC NULLS LAST, started DESC"
-"""The order of time: when a run was measured, not when it was imported; those of unknown age come last."""
-QUESTIONS = {
-    "runs": "SELECT path, name, machine, started, blocks, trials, void FROM run ORDER BY started, path",
-    "verdicts": "SELECT * FROM headline ORDER BY measured, started, path, benchmark, metric",
-    **{
-        word: f"SELECT * FROM headline WHERE verdict IN ({verdicts}) ORDER BY {NEWEST}, abs(effect_pct) DESC"
-        for word, verdicts in (
-            *((one, f"'{one}'") for one in ("slower", "faster", "more", "fewer")),
-            ("worse", "'slower', 'more'"),
-            ("better", "'faster', 'fewer'"),
-        )
-    },
-    "undecided": f"SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY {NEWEST}, path",
-    "void": "SELECT path, machine, void, trials, round(100.0 * void / trials, 1) AS void_pct FROM run "
-    "WHERE void > 0 ORDER BY void_pct DESC",
-    "machines": "SELECT point.machine, count(DISTINCT run.id) AS runs, count(DISTINCT point.contender) AS contenders, "
-    "min(run.measured) AS first, max(run.measured) AS last FROM point JOIN run ON run.id = point.run "
-    "GROUP BY point.machine ORDER BY runs DESC",
-    "pairs": "SELECT baseline, contender, count(DISTINCT path) AS runs, sum(verdict = 'faster') AS faster, "
-    "sum(verdict = 'slower') AS slower, sum(verdict = 'more') AS more, sum(verdict = 'fewer') AS fewer, "
-    "sum(verdict IN ('higher', 'lower', 'different')) AS differing, sum(verdict IN ('equivalent', 'equal')) AS same, "
-    "sum(verdict = 'too small to matter') AS small, "
-    "sum(verdict = 'undecided') AS undecided, sum(verdict = 'not judged') AS not_judged FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
-    "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, started, path, measured FROM ("
-    "SELECT *, row_number() OVER (PARTITION BY machine, benchmark, metric, baseline, contender "
-    f"ORDER BY {NEWEST}, path) AS place FROM headline) WHERE place = 1 ORDER BY benchmark, metric, contender",
-    "unstable": "SELECT path, benchmark, metric, contender, round(100 * sd / mean, 2) AS spread_pct, n FROM point "
-    "JOIN run ON run.id = point.run WHERE sd > 0 AND mean > 0 ORDER BY spread_pct DESC LIMIT 50",
-    "kernels": "SELECT release, kernel, count(DISTINCT run) AS runs, max(measured) AS last FROM contender "
-    "GROUP BY release, kernel ORDER BY last DESC",
-    "skipped": "SELECT path, reason FROM skipped ORDER BY path",
-}
+SCHEMA = Path(__file__).with_suffix(".sql").read_text("utf-8")
+QUESTIONS: dict[str, str] = table_beside(__file__)
 """Ready questions, by name."""
 AT_ONCE = 100
 """Runs that a transaction adds: each waits for the disk, which takes longer than to judge a small run."""

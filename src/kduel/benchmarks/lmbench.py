@@ -8,11 +8,13 @@ import re
 from statistics import mean
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.reading import Amount, check_positive, check_unique, read_json, read_number, split_lines
 from kduel.core.experiment import Aspect, Better, Metric
+from kduel.core.toml import table_beside
 
 Category = Literal["processes", "switches", "latency", "rpc", "files", "bandwidth", "arithmetic"]
 FOLDER = "/usr/lib/lmbench/bin/*/"
@@ -45,95 +47,7 @@ class Test(Struct, frozen=True, kw_only=True):
         return "mean of several tests" if several else "1 / rate" if self.rate and program == "lmbench" else ""
 
 
-def _latency_pattern(words: str) -> str:
-    return rf"{words}: (\S+) microseconds"
-
-
-def _switch_test(count: int, size: int) -> Test:
-    ours = (f"switch-{count}-{size}k",) if (count, size) in {(2, 0), (2, 16), (8, 0), (8, 16), (16, 64)} else ()
-    about = f"A switch in a ring of {count} processes that use {size} KiB each."
-    command = (f"lat_ctx -s {size} {count}",)
-    pattern = rf"{count} (\d\S*)"
-    return Test(
-        name=f"{count}p-{size}k", category="switches", about=about, kduel=ours, lmbench=command, pattern=pattern
-    )
-
-
-def _arithmetic_test(kind: str, operation: str) -> Test:
-    what = f"{kind} {operation}"
-    return Test(name=what.replace(" ", "-"), category="arithmetic", about=f"An operation of the processor: {what}.",
-                lmbench=("lat_ops",), pattern=rf"{what}: (\S+) nanoseconds")  # fmt: skip
-
-
-TESTS = (
-    Test(name="null-call", category="processes", about="The cheapest system call.", kduel=("null-call",),
-         lmbench=("lat_syscall null",), pattern=_latency_pattern("Simple syscall")),
-    Test(name="null-io", category="processes", about="A byte from /dev/zero, a byte to /dev/null: the mean.",
-         kduel=("read", "write"), lmbench=("lat_syscall read", "lat_syscall write"),
-         pattern=_latency_pattern("Simple (?:read|write)")),
-    Test(name="stat", category="processes", about="stat of a file.", kduel=("stat",),
-         lmbench=("lat_syscall stat file",), pattern=_latency_pattern("Simple stat")),
-    Test(name="open-close", category="processes", about="open and close of a file.", kduel=("open-close",),
-         lmbench=("lat_syscall open file",), pattern=_latency_pattern("Simple open/close")),
-    Test(name="signal-install", category="processes", about="sigaction.", kduel=("signal-install",),
-         lmbench=("lat_sig install",), pattern=_latency_pattern("Signal handler installation")),
-    Test(name="signal-handle", category="processes", about="A signal to oneself, handled.", kduel=("signal-deliver",),
-         lmbench=("lat_sig catch",), pattern=_latency_pattern("Signal handler overhead")),
-    Test(name="fork", category="processes", about="fork, exit, wait.", kduel=("fork-exit",),
-         lmbench=("lat_proc fork",), pattern=_latency_pattern(r"Process fork\+exit")),
-    Test(name="exec", category="processes", about="fork, execve, exit, wait.", kduel=("fork-exec",),
-         lmbench=("lat_proc exec",), pattern=_latency_pattern(r"Process fork\+execve")),
-    Test(name="shell", category="processes", about="The same by /bin/sh -c.", kduel=("shell",),
-         lmbench=("lat_proc shell",), pattern=_latency_pattern(r"Process fork\+/bin/sh -c")),
-    *(_switch_test(count, size) for count, size in
-      ((2, 0), (2, 16), (2, 64), (8, 0), (8, 16), (8, 64), (16, 16), (16, 64))),
-    Test(name="pipe", category="latency", about="Round trip through two pipes.", kduel=("pipe",),
-         lmbench=("lat_pipe",), pattern=_latency_pattern("Pipe latency")),
-    Test(name="unix", category="latency", about="Round trip through a UNIX socket.", kduel=("unix",),
-         lmbench=("lat_unix",), pattern=_latency_pattern("AF_UNIX sock stream latency")),
-    Test(name="udp", category="latency", about="Round trip by UDP on lo.", kduel=("udp",),
-         lmbench=("lat_udp localhost",), pattern=_latency_pattern("UDP latency using localhost")),
-    Test(name="tcp", category="latency", about="Round trip by TCP on lo.", kduel=("tcp",),
-         lmbench=("lat_tcp localhost",), pattern=_latency_pattern("TCP latency using localhost")),
-    Test(name="tcp-connect", category="latency", about="A TCP connection on lo.", lmbench=("lat_connect localhost",),
-         pattern=_latency_pattern("TCP/IP connection cost to localhost")),
-    *(Test(name=f"rpc-{way}", category="rpc", about=f"Round trip by Sun RPC over {way.upper()} on lo.",
-           lmbench=(f"lat_rpc -p {way} localhost",), pattern=_latency_pattern(f"RPC/{way} latency using localhost"))
-      for way in ("udp", "tcp")),
-    Test(name="create-0k", category="files", about="Making an empty file.", lmbench=("lat_fs -s 0k .",),
-         pattern=r"0k\t\d+\t(\d+)\t\d+", rate=True),
-    Test(name="delete-0k", category="files", about="Deleting an empty file.", lmbench=("lat_fs -s 0k .",),
-         pattern=r"0k\t\d+\t\d+\t(\d+)", rate=True),
-    Test(name="create-delete-0k", category="files", about="Making and deleting an empty file.",
-         kduel=("create-delete",)),
-    Test(name="mmap", category="files", about="Mapping and unmapping; lmbench touches pages of 8 MB, ours is 64 KiB.",
-         kduel=("mmap",), lmbench=("lat_mmap 8m file",), pattern=r"8\.388608 (\S+)"),
-    # lmbench subtracts a signal's cost from it, and prints nothing where nothing is left, as in an emulator.
-    Test(name="protection-fault", category="files", about="A write to a read-only page, caught.",
-         kduel=("fault-protection",)),
-    Test(name="page-fault", category="files", about="First read of a mapped page of a cached file.",
-         kduel=("fault-file",), lmbench=("lat_pagefault file",), pattern=_latency_pattern("Pagefaults on file")),
-    Test(name="select-100fd", category="files", about="select on 100 idle descriptors.", kduel=("select-100",),
-         lmbench=("lat_select -n 100 file",), pattern=_latency_pattern("Select on 100 fd's")),
-    Test(name="pipe-bandwidth", category="bandwidth", about="Through a pipe.", kduel=("pipe",),
-         lmbench=("bw_pipe",), pattern=r"Pipe bandwidth: (\S+) MB/sec"),
-    Test(name="unix-bandwidth", category="bandwidth", about="Through a UNIX socket.", kduel=("unix",),
-         lmbench=("bw_unix",), pattern=r"AF_UNIX sock stream bandwidth: (\S+) MB/sec"),
-    Test(name="tcp-bandwidth", category="bandwidth", about="By TCP on lo.", kduel=("tcp",),
-         lmbench=("bw_tcp localhost",), pattern=r"0\.065536 (\S+) MB/sec"),
-    Test(name="file-reread", category="bandwidth", about="Reading a cached file.", kduel=("file-reread",),
-         lmbench=("bw_file_rd 8m io_only file",), pattern=r"8\.39 (\S+)"),
-    Test(name="mmap-reread", category="bandwidth", about="Reading a mapped cached file.", kduel=("mmap-reread",),
-         lmbench=("bw_mmap_rd 8m mmap_only file",), pattern=r"8\.39 (\S+)"),
-    Test(name="bcopy", category="bandwidth", about="Copying memory by the C library.", kduel=("bcopy",),
-         lmbench=("bw_mem 8m bcopy",), pattern=r"8\.39 (\S+)"),
-    Test(name="mem-read", category="bandwidth", about="Reading memory.", kduel=("mem-read",),
-         lmbench=("bw_mem 8m rd",), pattern=r"8\.39 (\S+)"),
-    Test(name="mem-write", category="bandwidth", about="Writing memory.", kduel=("mem-write",),
-         lmbench=("bw_mem 8m wr",), pattern=r"8\.39 (\S+)"),
-    *(_arithmetic_test("integer", operation) for operation in ("bit", "add", "mul", "div", "mod")),
-    *(_arithmetic_test(kind, operation) for kind in ("float", "double") for operation in ("add", "mul", "div", "bogomflops")),
-)  # fmt: skip
+TESTS = msgspec.convert([{"name": name, **row} for name, row in table_beside(__file__).items()], tuple[Test, ...])
 
 
 class SummaryLine(Struct, frozen=True):

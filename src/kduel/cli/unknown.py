@@ -1,34 +1,13 @@
 """Suggestions for a command that KDuel does not have."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 
-MEASURE = "`kduel run A B` compares two kernels"
-SHOW = "`kduel report RUN` shows a run"
-COUNT = "`kduel run A B --machine icount` counts instructions"
-CHANGED = "`kduel diff OLD NEW` compares two runs"
-FUNCTIONS = "`kduel explain RUN -b NAME` shows the functions"
-ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("bench", "benchmark", "duel", "measure", "start", "test", "vs"), MEASURE)
-    | dict.fromkeys(("cat", "open", "print", "results", "show", "summary", "view"), SHOW)
-    | dict.fromkeys(("count", "counts", "exact", "icount", "instructions"), COUNT)
-    | dict.fromkeys(("annotate", "functions", "perf", "profile"), FUNCTIONS)
-    | {
-        "compare": f"{MEASURE}, {CHANGED}",
-        "continue": "`kduel resume RUN` continues an interrupted run",
-        "check": "`kduel doctor` checks this host, `kduel verify RUN` a run",
-        "cmp": f"{MEASURE}, {CHANGED}",
-        "estimate": "`kduel plan` estimates blocks and time",
-        "help": "`kduel --help` lists the commands",
-        "ls": "`kduel list benchmarks` lists benchmarks, `kduel query DIR` many runs",
-        "man": "`kduel COMMAND --help` explains a command",
-        "new": "`kduel init` writes a study file",
-        "version": "`kduel --version` shows the version",
-    }
-)
+from kduel.core.toml import table_beside
+
+ELSEWHERE: dict[str, str] = table_beside(__file__)
 """Names of other tools' commands, with what does here what they do."""
 
 

@@ -37,6 +37,11 @@ def read_text(path: Path, what: str, remedy: str) -> str:
         raise InputError(f"cannot read {what} {shorten(path)}: {reason}", remedy) from error
 
 
+def table_beside(module: str) -> dict[str, Any]:
+    """The table of KDuel's own that a module has beside itself, in the TOML file of its name."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text("utf-8"))
+
+
 def parse_toml(text: str, origin: str, remedy: str) -> dict[str, Any]:
     """The content of a TOML text; `origin` is named in errors. Raises InputError naming the line or the key."""
     if text.startswith("\ufeff"):

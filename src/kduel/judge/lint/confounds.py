@@ -10,91 +10,28 @@ from msgspec import Struct
 
 from kduel.core.experiment import Contender
 from kduel.core.results import Difference
+from kduel.core.toml import table_beside
 
 Environment = Mapping[str, Any]
 
-GROUPS = {
-    "release": "kernel", "version": "kernel", "uname": "kernel", "preempt": "kernel", "modules": "kernel",
-    "kernel": "kernel", "initramfs": "kernel", "compiler": "kernel", "scheduler": "scheduler",
-    "sched_ext": "scheduler", "policy": "scheduler", "clocksource": "clocksource", "clocksource_end": "clocksource",
-    "clocksources": "clocksource", "cpus": "hardware", "cpu": "hardware", "cpu_model": "hardware",
-    "cpu_flags": "hardware", "memory_kib": "hardware", "architecture": "hardware", "devices": "hardware",
-}  # fmt: skip
-"""Of top-level keys; another one that holds a table is a group of its own, a bare one belongs to the conditions."""
+_TABLE = table_beside(__file__)
+GROUPS = {key: group for group, keys in _TABLE["groups"].items() for key in keys}
 ORDER = (
     "kernel", "scheduler", "clocksource", "cmdline", "mitigations", "sysctl", "conditions", "hardware", "packages",
 )  # fmt: skip
 """Of the groups; unknown ones follow, the kernel's configuration comes last since it is the longest."""
-VOLATILE = {
-    "boot_id", "uptime", "date", "time", "started", "hostname", "loadavg", "load", "dmesg", "kernel_log", "machine_id",
-    "temperatures", "interrupts", "pid", "seed", "entropy", "kernel.perf_event_max_sample_rate",
-    "vm.user_reserve_kbytes",
-}  # fmt: skip
-"""Keys whose values change at every boot, whatever the arm."""
+VOLATILE = frozenset(_TABLE["volatile"])
 TAINTED = "kernel.tainted"
 TROUBLE = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14
 """Of the taint flags (Documentation/admin-guide/tainted-kernels.rst): machine check, bad page, oops, warning and soft lockup
 happen to a kernel and are findings in its log; they are no setting in which contenders differ."""
-TOPICS = (
-    ("scheduler", r"SCHED|PREEMPT|CFS|UCLAMP|NUMA_BALANCING|PSI|CPUSETS|BORE|CACHY|RT_MUTEX|RT_GROUP|RSEQ"),
-    ("timers", r"HZ|TICK|TIMER|HIGH_RES|CLOCK|CPU_ISOLATION|VIRT_CPU_ACCOUNTING|IRQ_TIME|TSC"),
-    ("RCU", r"RCU"),
-    ("mitigations", r"MITIGATION|RETPOLINE|RETHUNK|PAGE_TABLE_ISOLATION|SPECULATION|SRSO|IBPB|IBRS|SLS|STACKPROTECTOR|CFI|HARDEN|INIT_ON"),
-    ("debugging", r"DEBUG|KASAN|KCSAN|UBSAN|KFENCE|LOCKDEP|PROVE|TRAC|KPROBE|STAT|DETECT|SANITIZE|GCOV|KCOV"),
-    ("power", r"CPU_FREQ|CPU_IDLE|CPUFREQ|CPUIDLE|IDLE|SUSPEND|HIBERN|^PM_|THERMAL|ENERGY"),
-    ("memory", r"HUGEPAGE|SLAB|SLUB|ZSWAP|ZRAM|SWAP|COMPACTION|LRU_GEN|MEMCG|KSM|CMA|NUMA|PAGE"),
-    ("compiler", r"^CC_|GCC|CLANG|LTO|OPTIMIZE|^LD_|^AS_|PAHOLE|RUST"),
-)  # fmt: skip
-TOPIC_NAMES = (*(name for name, _ in TOPICS), "other")
+TOPICS: dict[str, str] = _TABLE["topics"]
+TOPIC_NAMES = (*TOPICS, "other")
 ABSENT = (None, "n", "not set", "is not set", "")
 """An option that a kernel does not know is as little built in as one that is off."""
 EVERY_MITIGATION = frozenset(("mitigations",))
-SET_BY = {
-    ("kernel", "preempt"): frozenset(("preempt",)),
-    ("mitigations", "gather_data_sampling"): frozenset(("gather_data_sampling",)),
-    ("mitigations", "indirect_target_selection"): frozenset(("indirect_target_selection",)),
-    ("mitigations", "itlb_multihit"): frozenset(("kvm.nx_huge_pages",)),
-    ("mitigations", "l1tf"): frozenset(("l1tf",)),
-    # The four share one flush of the buffers: each report follows the others' parameters.
-    ("mitigations", "mds"): (
-        buffers := frozenset(("mds", "tsx_async_abort", "mmio_stale_data", "reg_file_data_sampling"))
-    ),
-    ("mitigations", "mmio_stale_data"): buffers,
-    ("mitigations", "reg_file_data_sampling"): buffers,
-    ("mitigations", "tsx_async_abort"): buffers | {"tsx"},
-    ("mitigations", "meltdown"): frozenset(("pti", "nopti")),
-    ("mitigations", "retbleed"): frozenset(("retbleed", "spectre_v2", "nospectre_v2")),
-    ("mitigations", "spec_rstack_overflow"): frozenset(("spec_rstack_overflow",)),
-    ("mitigations", "spec_store_bypass"): frozenset(("spec_store_bypass_disable", "nospec_store_bypass_disable")),
-    ("mitigations", "spectre_v1"): frozenset(("nospectre_v1",)),
-    ("mitigations", "spectre_v2"): frozenset(
-        ("spectre_v2", "nospectre_v2", "spectre_v2_user", "spectre_bhi", "retbleed")
-    ),
-    ("mitigations", "srbds"): frozenset(("srbds",)),
-    ("mitigations", "tsa"): frozenset(("tsa",)),
-    ("mitigations", "vmscape"): frozenset(("vmscape",)),
-    ("sysctl", "kernel.nmi_watchdog"): frozenset(("nmi_watchdog", "nowatchdog")),
-    ("sysctl", "kernel.watchdog"): frozenset(("nowatchdog", "nmi_watchdog", "nosoftlockup")),
-    ("sysctl", "kernel.soft_watchdog"): frozenset(("nowatchdog", "nosoftlockup")),
-    ("sysctl", "kernel.numa_balancing"): frozenset(("numa_balancing",)),
-    ("sysctl", "kernel.randomize_va_space"): frozenset(("norandmaps",)),
-    ("sysctl", "kernel.sched_schedstats"): frozenset(("schedstats",)),
-    ("sysctl", "vm.nr_hugepages"): frozenset(("hugepages",)),
-    ("hardware", "memory_kib"): frozenset(("mem",)),
-    ("hardware", "cpus"): frozenset(("maxcpus", "nr_cpus", "nosmt", "nosmp")),
-    ("hardware", "cpu_flags"): frozenset(("clearcpuid", "nosmap", "nosmep", "nopku", "noxsave")),
-    ("clocksource", "clocksource"): (clocks := frozenset(("clocksource", "tsc", "notsc", "hpet", "nohpet"))),
-    ("clocksource", "clocksource_end"): clocks,
-    ("clocksource", "clocksources"): clocks,
-}
-"""By group and key, the command line's parameters that set a property (Documentation/admin-guide/kernel-parameters.txt)."""
-OF_SETTINGS = {
-    "cpus": (of_cpus := ("hardware", "topology", "mitigations")),
-    "topology": of_cpus,
-    "memory": ("memory_kib",),
-    "clocksource": ("clocksource",),
-}
-"""By setting of the machine, the groups and keys that follow from it: threads of a core have mitigations of their own."""
+SET_BY = {(group, key): frozenset(names) for group, keys in _TABLE["set_by"].items() for key, names in keys.items()}
+OF_SETTINGS: dict[str, list[str]] = _TABLE["of_settings"]
 LATER = {"peer": None, "conditions": ("renicers",)}
 """By group, the keys that versions before 0.2 do not record, None for all: a trial without one does not contradict another."""
 NEAR = 0.02
@@ -291,7 +228,7 @@ def text(value: Any) -> str | None:
 def topic(option: str) -> str:
     """Topic of a kernel configuration option: one of TOPIC_NAMES."""
     name = option.removeprefix("CONFIG_")
-    return next((topic for topic, pattern in TOPICS if re.search(pattern, name)), "other")
+    return next((topic for topic, pattern in TOPICS.items() if re.search(pattern, name)), "other")
 
 
 def weight(difference: Difference) -> tuple[int, int, str]:

@@ -4,21 +4,9 @@ import re
 
 from msgspec import Struct
 
-MISSING = r"(?:(?:command )?not found|No such file or directory)"
-"""The message of the shell for a program that is missing, and that of make where it needs no shell."""
-KNOWN: tuple[tuple[str, str], ...] = (
-    (rf"\b(flex|bison|bc|cpio|rsync|zstd|lzop|perl|python3|pahole|ccache): {MISSING}", "apt install {}"),
-    (rf"\bxz: {MISSING}", "apt install xz-utils"),
-    (rf"\blz4c?: {MISSING}", "apt install lz4"),
-    (rf"\bmkimage\b\"?:? {MISSING}", "apt install u-boot-tools"),
-    (r"\b(?:libelf|gelf)\.h: No such file|Cannot generate ORC metadata|libelf-dev", "apt install libelf-dev"),
-    (r"openssl/\S+\.h: No such file", "apt install libssl-dev"),
-    (r"\bgmp\.h: No such file", "apt install libgmp-dev libmpc-dev"),
-    (r"No space left on device", "Free some space where builds are made (TMPDIR)."),
-    (r"Killed signal terminated program|internal compiler error: Killed", "Memory ran out: build with fewer jobs."),
-    (r"The source tree is not clean", "Run make mrproper there; KDuel builds out of the tree."),
-)
-"""A pattern in the log, and the remedy; the group is the package."""
+from kduel.core.toml import table_beside
+
+KNOWN: dict[str, str] = table_beside(__file__)
 FIRST = re.compile(
     r"^\S[^:\n]*:\d+(?::\d+)?: (?:fatal )?error: .+|^\S*(?:gcc|clang|cc1)\S*: (?:fatal )?error: .+|^\S*ld\S*: .+"
     r"|.*undefined reference to .+|^ERROR: .+|^error: .+|.*command not found.*|.*: not found$"
@@ -59,7 +47,7 @@ def find_cause(log: str, status: int) -> BuildFailure:
     if not lines:
         lines = [line.strip() for line in text.splitlines() if line.strip()][-3:]
     remedy = ""
-    for pattern, words in KNOWN:
+    for pattern, words in KNOWN.items():
         if match := re.search(pattern, text):
             remedy = words.format(*(group for group in match.groups() if group))
             break

@@ -5,9 +5,11 @@ import platform
 import shutil
 import subprocess
 
+import msgspec
 from msgspec import Struct
 
 from kduel.core.errors import HostError
+from kduel.core.toml import table_beside
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -40,28 +42,9 @@ class Target(Struct, frozen=True, kw_only=True):
         return self.cross + name
 
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target(
-            name="x86_64", machine="x86_64", arch="x86_64", prefix="x86_64-linux-gnu-",
-            package="gcc-x86-64-linux-gnu", make="bzImage", image="arch/x86/boot/bzImage", compressed=True,
-        ),
-        Target(
-            name="arm64", machine="aarch64", arch="arm64", prefix="aarch64-linux-gnu-",
-            package="gcc-aarch64-linux-gnu", make="Image", image="arch/arm64/boot/Image",
-        ),
-        Target(
-            name="riscv64", machine="riscv64", arch="riscv", prefix="riscv64-linux-gnu-",
-            package="gcc-riscv64-linux-gnu", make="Image", image="arch/riscv/boot/Image",
-        ),
-        Target(
-            name="ppc", machine="ppc", arch="powerpc", prefix="powerpc-linux-gnu-",
-            package="gcc-powerpc-linux-gnu", make="vmlinux", image="vmlinux",
-        ),
-    )
-}  # fmt: skip
-"""32-bit PowerPC (`ppc`) has as many image formats as boards; QEMU boots its vmlinux."""
+TARGETS = msgspec.convert(
+    {name: {"name": name, **row} for name, row in table_beside(__file__).items()}, dict[str, Target]
+)
 
 
 def own_target() -> str:

@@ -5,24 +5,9 @@ from collections import Counter
 
 from markupsafe import Markup
 
-TERMS = {
-    "block": "one trial of every contender, in random order; comparison is within the block",
-    "condition": "(exact counts) a circumstance that should not change a count, such as the position of the stack; each operation is "
-    "counted under several",
-    "confound": "a difference between contenders that the study does not declare",
-    "contender": "a kernel with its command line, sysctls, scheduler and policy, and settings of the machine of its own",
-    "delta": "the smallest effect of interest, in per cent: smaller differences count as equivalent",
-    "equivalent": "the whole interval lies within ±delta",
-    "exploratory metric": "a metric that is not primary; judged with a controlled false discovery rate, and only a hint",
-    "interim analysis": "an evaluation of the metrics before the last block",
-    "interval": "the range of effects that the data do not exclude, adjusted for interim analyses; 95 % over all primary metrics together",
-    "primary metric": "a metric declared to decide the run; alpha is divided over all of them",
-    "trial": "one boot (or load, or build) of one contender that runs all steps",
-    "undecided": "the data support no verdict; never taken as equal",
-    "void": "a trial that failed a validity check: kept, shown and counted, but none of its values is used",
-    "would have seen": "the smallest change that the run had an 80 % chance of finding",
-}
-"""As docs/glossary.md has them."""
+from kduel.core.toml import table_beside
+
+TERMS: dict[str, str] = table_beside(__file__)
 FORMS = {
     "interim analyses": "interim analysis",
     **{f"{term}s": term for term in TERMS},

@@ -5,6 +5,7 @@ from typing import Literal
 
 from kduel.core.experiment import Aspect, Statistic
 from kduel.core.samples import StepResult
+from kduel.core.toml import table_beside
 
 Kind = Literal["measured", "count or size", "exact", "scheduled"]
 """What a metric is. Chance has no part in a count or size: one value of each contender decides, unless repetitions
@@ -20,35 +21,13 @@ STATISTICS: dict[str, Statistic] = {
 SIZES = {"small": 10, "medium": 100, "large": 1000}
 """The numbers of processes in a published study of scheduling policies."""
 NUMBER = re.compile(r"(\d{1,9})([a-z]{0,4})")
-ASPECTS: tuple[tuple[str, Aspect], ...] = (
-    (r"(power|turbostat).*/events-per-second", ""),
-    (r".*/events-per-second", "throughput"),
-    (r"desktop.*/hog-rate", "background-throughput"),
-    (r".*(file.?io|\bfio\b|\bdisk|\bstorage|\bdd\b|\bio-|page.?cache|device-).*/.*(throughput|bandwidth|read|written|rate|speed).*", "storage-throughput"),
-    (r".*/(read|written|(read|write)-bandwidth)", "storage-throughput"),
-    (r".*memory.*/throughput", "memory-bandwidth"),
-    (r"(hackbench|context-switch).*/time|perf-sched.*/(total-time|time-per-operation)", "scheduling"),
-    (r"stress-ng.*/operations-per-second|.*/requests-per-second|.*/wall", "scheduling"),
-    (r".*/(user|system)", "cpu-time"),
-    (r".*/(in)?voluntary-switches", "activity"),
-    (r"cyclictest.*/(latency-.*|max-latency)", "realtime-latency"),
-    (r"(wakeup|latency).*/(latency-.*|max-latency)|.*/wakeup-p\d+", "wakeup-latency"),
-    (r".*/(frame-.*|late)", "frame-latency"),
-    (r".*/request-p\d+", "request-latency"),
-    (r"boot.*/(total|time)", "boot-time"),
-    (r".*/events-per-joule", "efficiency"),
-    (r"power.*/load(-power)?|turbostat.*/package-power", "power"),
-    (r"power.*/idle(-power)?", "idle-power"),
-    (r".*/modules", "modules"),
-    (r".*/initramfs", "size"),
-)  # fmt: skip
-"""By BENCHMARK/METRIC, with - for _: the names that KDuel's own CSV and the published studies use. The first match counts."""
+ASPECTS: dict[str, Aspect] = table_beside(__file__)
 
 
 def aspect_of(benchmark: str, metric: str) -> Aspect:
     """Aspect that a metric measures, by its name; empty where the name does not show it."""
     name = f"{benchmark}/{metric}".replace("_", "-")
-    return next((aspect for pattern, aspect in ASPECTS if re.fullmatch(pattern, name, re.IGNORECASE)), "")
+    return next((aspect for pattern, aspect in ASPECTS.items() if re.fullmatch(pattern, name, re.IGNORECASE)), "")
 
 
 def kind_of(benchmark: str, metric: str, unit: str) -> Kind:
