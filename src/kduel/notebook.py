@@ -43,7 +43,6 @@ class Plot(Struct, frozen=True):
     spec: dict[str, Any]
 
     def to_svg(self) -> str:
-        """The picture as SVG."""
         return effects.svg(self.spec)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
@@ -60,7 +59,6 @@ class LoadedRun:
         self.results = results
 
     def __repr__(self) -> str:
-        """The headlines, a line each."""
         return "\n".join(headline.text for headline in self.results.headlines) or f"{self.path}: no verdict"
 
     def to_text(self) -> str:

@@ -217,7 +217,6 @@ def innermost(stack: Stack) -> set[Stack]:
 
 
 def sum_by_key(costs: Mapping[Stack, float], keys: Callable[[Stack], set[Stack]]) -> dict[Stack, float]:
-    """The costs of all chains that share a key."""
     found: dict[Stack, float] = defaultdict(float)
     for stack, value in costs.items():
         for key in keys(stack):

@@ -86,7 +86,6 @@ class Desktop(Benchmark[DesktopParameters]):
 
 
 def frame_requests(parameters: DesktopParameters) -> WakeupParameters:
-    """Frames as requests to a single worker."""
     p = parameters
     return WakeupParameters(workers=1, rate=p.rate, requests=p.frames, work=p.work, hogs=p.hogs)
 

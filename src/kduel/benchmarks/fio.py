@@ -37,8 +37,6 @@ class Latency(Struct):
 
 
 class Direction(Struct):
-    """One direction of one job."""
-
     total_ios: Natural
     bw_bytes: Natural
     iops: Amount
@@ -49,8 +47,6 @@ class Direction(Struct):
 
 
 class FioJob(Struct):
-    """All jobs of the group."""
-
     error: int
     read: Direction
     write: Direction

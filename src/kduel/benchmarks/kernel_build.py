@@ -13,8 +13,6 @@ NEEDS_BUILD = '[ -x "${KDUEL_MAKE-}" ] || { echo "this benchmark takes the machi
 
 
 class BuildTimes(Struct):
-    """times.json."""
-
     real: Amount
     user: Amount
     sys: Amount

@@ -31,8 +31,6 @@ def power_metric(name: str, unit: str, about: str, derived: str, aspect: Aspect 
 
 
 class Snapshot(Struct, frozen=True):
-    """The counters at one moment."""
-
     uptime: float
     """Seconds."""
     energy: dict[str, tuple[str, int, int]]

@@ -67,7 +67,6 @@ AT_ONCE = "stdbuf -o0"
 
 
 def of_redis(about: str, *words: str, before: str = "") -> Application:
-    """A command to Redis."""
     send = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
     service = REDIS.service(REDIS.Parameters())
     to = f"--port {REDIS_PORT}"

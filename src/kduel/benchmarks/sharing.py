@@ -206,7 +206,6 @@ class Sharing(Benchmark[SharingParameters]):
 
 
 def by_condition(visits: list[Visit]) -> dict[str, dict[str, float]]:
-    """Values by metric and condition."""
     each = {name: {one.condition: one.value(name) for one in visits} for name in KINDS}
     return {
         name: {condition: value for condition, value in values.items() if value is not None}

@@ -248,7 +248,6 @@ def duration(step: re.Match[str] | None) -> int:
 
 
 def read_mix(name: str) -> dict[str, Task]:
-    """The tasks of a mix that comes with KDuel."""
     path = MIXES / f"{name}.toml"
     return msgspec.convert(parse_toml(path.read_text(), str(path), ""), dict[str, dict[str, Task]])["tasks"]
 

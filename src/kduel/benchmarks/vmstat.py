@@ -71,7 +71,6 @@ class Vmstat(Benchmark[VmstatParameters]):
 
 
 def lines_metrics(parameters: VmstatParameters) -> list[Metric]:
-    """A metric for each line."""
     about = ["The first line of vmstat: the average since boot."]
     about += [f"The sample of second {number}." for number in range(1, parameters.time + 1)]
     return [Metric(f"context-switches-line-{number}", "1/s", "none", text) for number, text in enumerate(about, 1)]

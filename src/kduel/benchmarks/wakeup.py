@@ -59,7 +59,6 @@ class WakeupOutput(Struct):
 
     @property
     def marks(self) -> list[int]:
-        """The clock at each mark."""
         return [self.clock]
 
 

@@ -50,7 +50,6 @@ def as_words(remedy: str, of_benchmark: Collection[str] = ()) -> str:
 
 
 def setting_in_words(found: re.Match[str], of_benchmark: Collection[str]) -> str:
-    """One setting as a word."""
     key, value = found["key"], found["value"].strip('["').split('"')[0].rstrip("]")
     value = key.upper() if value == "..." else value
     if key == "kernel":

@@ -57,19 +57,16 @@ def plugin_completer(kind: str) -> Completer:
 
 
 def operations(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The operations of kbench."""
     from kduel.benchmarks.support.operations import OPERATIONS
 
     return matching_items(OPERATIONS[1:], incomplete)
 
 
 def scheduler_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The schedulers that can be built."""
     from kduel.schedulers.catalogue import KNOWN
 
     return matching_items(KNOWN, incomplete)
 
 
 def matching_items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """The names that begin with what is there."""
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]

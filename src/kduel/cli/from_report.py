@@ -294,7 +294,6 @@ def comment(line: str) -> str:
 
 
 def study_head(report: RobotReport, asked: NearestTest, end: str, delta: float, why: str = "") -> str:
-    """The table [study]."""
     title = printable(f"Does it happen here: {report.headline}? In place of the robot's tasks: {asked.scale}.")[:200]
     return f'\n[study]\nname = "robot-{report.commit[:10]}{end}"\ntitle = {as_toml(title)}\ndelta = {delta}{why}\n'
 

@@ -188,7 +188,6 @@ def estimate_costs(
 
 
 def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule, spent: Allocations) -> list[str]:
-    """A table with its explanation."""
     from kduel.judge.verdict.wording import HOPELESS
 
     lines = [

@@ -293,5 +293,4 @@ def as_text(found: RunStatus) -> str:
 
 
 def trials_kept(number: int) -> str:
-    """Number of trials that are kept, in words."""
     return f"{plural(number, 'complete trial')} {'is' if number == 1 else 'are'} kept"

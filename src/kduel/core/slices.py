@@ -31,7 +31,6 @@ class SliceValue(Struct, frozen=True):
 
 
 def mean_of_better_half(values: Sequence[float], metric: Metric) -> float:
-    """Mean of the better half of the values, the middle one included."""
     ordered = sorted(values, reverse=metric.better == "higher")
     return math.fsum(ordered[: (len(ordered) + 1) // 2]) / ((len(ordered) + 1) // 2)
 

@@ -55,7 +55,6 @@ def escape_json(text: str) -> str:
 
 
 def escape_invisible(character: str) -> str:
-    """The character, or an escape where it is invisible."""
     if character.isprintable():
         return character
     if character.isspace():

@@ -106,7 +106,6 @@ class Explanation(Struct, kw_only=True):
         return f"Block 1 of {self.blocks} only: the run's verdict is over all of them, with their other conditions or layouts."
 
     def total(self, context: str = "") -> tuple[int, int]:
-        """Baseline and contender, of one context or of all."""
         chosen = [row for row in self.rows if context in ("", row.context)]
         return sum(row.baseline for row in chosen), sum(row.contender for row in chosen)
 

@@ -54,8 +54,6 @@ _FRAME = re.compile(r"^\s+([0-9a-f]{1,16})\s*$")
 
 
 class SampledProfile(Struct, frozen=True, kw_only=True):
-    """One step of one trial."""
-
     event: str
     """`cycles` or `cpu-clock`."""
     stacks: dict[Stack, int]

@@ -21,8 +21,6 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A machine of a fleet."""
-
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
     """The machine's settings that are this member's own; they come before those of the study."""

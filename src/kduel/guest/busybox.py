@@ -35,8 +35,6 @@ LEFT_OUT = ("TC", "FEATURE_UTMP", "FEATURE_WTMP", "INETD", "NSLOOKUP", "HTTPD", 
 
 
 class Busybox(Struct, frozen=True, kw_only=True):
-    """A busybox, and the version that it prints."""
-
     file: Path
     sha256: str
     version: str

@@ -14,7 +14,6 @@ class Cpio:
         self._seen: set[str] = set()
 
     def directory(self, path: str) -> None:
-        """A directory, with its parents."""
         for parent in [*reversed(PurePosixPath(path).parents), PurePosixPath(path)]:
             name = str(parent)
             if name not in {".", "/"} and name not in self._seen:
@@ -26,12 +25,10 @@ class Cpio:
         self._add(path, stat.S_IFREG | mode, data)
 
     def link(self, path: str, target: str) -> None:
-        """A symbolic link, with its parents."""
         self.directory(str(PurePosixPath(path).parent))
         self._add(path, stat.S_IFLNK | 0o777, target.encode())
 
     def character_device(self, path: str, major: int, minor: int) -> None:
-        """A character device, with its parents."""
         self.directory(str(PurePosixPath(path).parent))
         self._add(path, stat.S_IFCHR | 0o600, device=(major, minor))
 

@@ -45,5 +45,4 @@ def snapshot(texts: Mapping[str, str]) -> HostSnapshot | None:
 
 
 def files(texts: Mapping[str, str], name: str) -> list[str]:
-    """The texts of a file that each CPU has."""
     return [text for path, text in texts.items() if path.startswith("/sys/") and path.endswith(f"/{name}")]

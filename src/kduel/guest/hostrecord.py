@@ -105,7 +105,6 @@ class HostRecorder:
         self._began = BOOT, self.look()
 
     def feed(self, data: bytes) -> None:
-        """Some bytes of the console."""
         *lines, rest = (self._line + data).split(b"\n")
         for line in lines:
             if (found := MARK.search(line[-LONGEST:])) and self._marks < MOST_MARKS:

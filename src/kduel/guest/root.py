@@ -79,7 +79,6 @@ def root_image(
 
 
 def packages_and_key(extra: Iterable[str], suite: str, architecture: str) -> tuple[list[str], str]:
-    """All packages of a root, and its key in the cache."""
     packages = sorted({*PACKAGES, *extra})
     recipe = msgspec.json.encode([RECIPE, suite, architecture, packages])
     return packages, f"{suite}-{architecture}-{hashlib.sha256(recipe).hexdigest()[:16]}"

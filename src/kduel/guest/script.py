@@ -124,7 +124,6 @@ def compose(
 
 
 def _export_service(service: Service) -> str:
-    """Shell that exports $KDUEL_SERVICE."""
     if not LABEL.fullmatch(service.name):
         raise ValueError(f"a service cannot be called {service.name!r}")
     return f'export KDUEL_SERVICE="${"KDUEL_SCRATCH" if service.scratch else "WORK"}/services/{service.name}"\n'

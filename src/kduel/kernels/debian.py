@@ -36,8 +36,6 @@ SETTINGS = "What differs besides the kernel follows a comma: cmdline=WORDS, sysc
 
 
 class PackageRequest(Struct, frozen=True):
-    """A specification, read."""
-
     spec: str
     version: str
     """A version or the beginning of one, a kernel's ABI name, a suite, or `latest`."""

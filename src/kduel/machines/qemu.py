@@ -348,7 +348,6 @@ class Qemu(MachineKind[QemuSettings]):
         check_memory_of_host(settings.memory)
 
     def check_kept(self, settings: QemuSettings, needs: Needs, cache: Cache) -> None:
-        """The root."""
         check_root_kept(needs.packages, cache=cache, suite=settings.suite)
 
     def prepare_early(self, settings: QemuSettings, needs: Needs, **means: Unpack[Means]) -> None:

@@ -134,7 +134,6 @@ def bullets(sentences: list[str]) -> str:
 
 
 def mark_code(sentence: str) -> str:
-    """The sentence as it is, with what stands in backquotes as code."""
     return "".join(
         f"`{part}`" if number % 2 else escape_markdown(part) for number, part in enumerate(split_code(sentence))
     )

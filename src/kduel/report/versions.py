@@ -32,8 +32,6 @@ LEAST_SPAN = 0.05
 
 
 class Part(Struct, kw_only=True):
-    """The operations of one unit."""
-
     heading: str
     courses: list[Course]
     nowhere: list[str]

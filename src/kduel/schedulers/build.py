@@ -116,7 +116,6 @@ def build_schedulers(names: list[str], *, cache: Cache, progress: Progress, jobs
 
 
 def find_built(chosen: CatalogueEntry, cache: Cache) -> tuple[Bundle, Path]:
-    """A built scheduler and its directory."""
     directory = cache.path(KIND, key_of(chosen))
     return read_bundle(directory), directory
 

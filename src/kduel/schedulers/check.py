@@ -14,8 +14,6 @@ SHOWN = 6
 
 
 class SchedulerSnapshot(Struct, kw_only=True):
-    """Record of one gate."""
-
     facts: dict[str, str] = field(default_factory=dict)
     knobs: dict[str, str] = field(default_factory=dict)
     """Values when the gate looked, by file (and, in a file of features, the feature)."""

@@ -80,7 +80,6 @@ class PreparedSteps:
         """By step, the parameters of each of its slices; one for a step in one piece."""
 
     def __iter__(self) -> Iterator[tuple[Step, Benchmark[Any], Any]]:
-        """Each step with its benchmark and that one's parameters."""
         return zip(self.steps, self.benchmarks, self.parameters, strict=True)
 
     def fewer_slices(self) -> list[str]:
@@ -213,7 +212,6 @@ class PreparedSteps:
         return values, failed
 
     def step(self, index: int) -> StepResult:
-        """One step with all its parameters."""
         step = self.steps[index]
         parameters = msgspec.to_builtins(self.parameters[index])
         return StepResult(label=step.label, benchmark=step.benchmark, parameters=parameters, load=step.load)

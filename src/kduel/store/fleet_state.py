@@ -14,8 +14,6 @@ STATE_SCHEMA = 1
 
 
 class Out(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A machine that is out of service."""
-
     why: Literal["lost", "quarantined"]
     message: str
     round: int

@@ -202,7 +202,6 @@ def study_numbers(lock: Lock) -> dict[str, Any]:
 
 
 def machine_facts(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The machines' kinds, settings and facts."""
     first, second = (
         {
             "kind": lock.machine.kind,
@@ -216,7 +215,6 @@ def machine_facts(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def short_value(value: Any) -> str:
-    """A value in a message."""
     if value is None:
         return "nothing"
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -49,8 +49,6 @@ class Part(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Merge(Struct, kw_only=True, forbid_unknown_fields=True):
-    """merge.json."""
-
     schema: int = MERGE_SCHEMA
     kduel: str
     merged: str

@@ -20,8 +20,6 @@ from kduel.study.factors import DesignTable, FactorTable
 
 
 class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The table [study]."""
-
     name: str
     title: str = ""
     about: str = ""
@@ -128,8 +126,6 @@ class BenchmarkTable(Struct, kw_only=True):
 
 
 class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file as written."""
-
     study: StudyHeader
     contender: list[dict[str, Any]] = field(default_factory=list)
     factor: list[dict[str, Any]] = field(default_factory=list)

@@ -45,8 +45,6 @@ class Type(Struct, frozen=True):
 
 
 class Btf:
-    """All types of a kernel."""
-
     def __init__(self, data: bytes) -> None:
         """Raises BrokenBtfError."""
         try:

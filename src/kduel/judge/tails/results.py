@@ -61,7 +61,6 @@ def present_level(rule: Rule, blocks: int, alpha: float) -> float:
 
 
 def boots_of(table: Samples, contender: str, counted: Sequence[int]) -> list[Distribution]:
-    """The distributions of a contender's trials that count."""
     held = dict(zip(table.blocks, table.distributions.get(contender, ()), strict=False))
     return [found for block in counted if (found := held.get(block)) is not None and found.samples]
 

@@ -65,7 +65,6 @@ def deciding_half(mean: float, margin: float, only: int | None = None) -> tuple[
 
 
 def verdict(scale: Scale, side: int, better: Better) -> Verdict:
-    """The verdict that a side is called by."""
     if side == UNDECIDED:
         return "undecided"
     if side == WITHIN:

@@ -90,7 +90,6 @@ def call_verdict(c: Comparison, finding: Assessment, side: int, blocks: int) -> 
 
 
 def assess_present(c: Comparison, alpha: float) -> Assessment:
-    """The present interval, undecided."""
     if not c.looks.pairs:
         return Assessment(scale="ratio", verdict="undecided")
     levels = c.looks.levels(c.rule, alpha)

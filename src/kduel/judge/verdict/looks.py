@@ -40,7 +40,6 @@ def plan_looks(rule: Rule, pairs_by_block: Sequence[int]) -> Looks:
 
 
 def repeated_interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]:
-    """The repeated interval of each look."""
     half = critical_t(levels, found.freedom) * found.error
     return found.mean - half, found.mean + half
 

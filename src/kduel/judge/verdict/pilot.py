@@ -61,7 +61,6 @@ def read_pilot(path: Path) -> Pilot:
 def table_of(
     benchmark: str, gathering: Gathering, names: list[str], boots: dict[str, dict[int, list[float]]], metric: str
 ) -> Samples:
-    """One metric's means by boot."""
     blocks = sorted({trial for of_arm in boots.values() for trial in of_arm})
     return Samples(
         benchmark=benchmark,

@@ -106,7 +106,6 @@ class Distribution(KernelSource):
 
     @property
     def prefix(self) -> str:
-        """Beginning of its specifications."""
         return f"{self.name}:"
 
     def accepts(self, spec: str) -> bool:

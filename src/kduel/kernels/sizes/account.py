@@ -33,8 +33,6 @@ class Piece(Struct, frozen=True):
 
 
 class SizeAccount(Struct, frozen=True, kw_only=True):
-    """All of vmlinux."""
-
     pieces: list[Piece]
     totals: dict[Kind, int]
     """Totals as size(1) prints them; the pieces add up to them."""
@@ -42,7 +40,6 @@ class SizeAccount(Struct, frozen=True, kw_only=True):
     """True if it is known which object a symbol came from."""
 
     def bytes_by(self, key: Callable[[Piece], str]) -> Counter[str]:
-        """Bytes by whatever of a piece."""
         found: Counter[str] = Counter()
         for piece in self.pieces:
             found[key(piece)] += piece.size

@@ -42,8 +42,6 @@ class SizedKernel(Struct, frozen=True, kw_only=True):
 
 
 class Option(Struct, frozen=True, kw_only=True):
-    """An option that is set differently."""
-
     name: str
     baseline: str
     contender: str
@@ -167,7 +165,6 @@ def format_change(row: SizeLine) -> str:
 
 
 def as_document(found: SizeComparison) -> dict[str, Any]:
-    """For scripts."""
 
     def row(line: SizeLine) -> dict[str, Any]:
         return {"name": line.name, "baseline": line.baseline, "contender": line.contender, "change": line.change}

@@ -43,8 +43,6 @@ MOUNT = {
 
 
 class EmulatorSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The table [qemu]."""
-
     program: str
     package: str
     machine: str
@@ -55,8 +53,6 @@ class EmulatorSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The table [labgrid]."""
-
     environment: str
     files: str
     commands: list[str] = []

@@ -156,7 +156,6 @@ class GuestMachine(Machine):
 
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
-        """From the output of the setup lines."""
         return f"The setup lines failed; the script ended with {status}: {untrusted.read_end(into / 'setup' / 'stderr', 2000)}"
 
     def expected_environment(self, arm: Arm) -> dict[str, Any]:

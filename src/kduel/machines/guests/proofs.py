@@ -104,7 +104,6 @@ def void_not_deterministic(outcome: Outcome, why: str) -> Outcome:
 
 
 def add_proof(outcome: Outcome, how: str) -> Outcome:
-    """The outcome with the words on its proof."""
     if not outcome.void:
         outcome.facts["proof"] = how
     return outcome

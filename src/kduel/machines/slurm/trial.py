@@ -55,7 +55,6 @@ class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_onl
         return "slurm"
 
     def feature(self, contender: str, release: str) -> str:
-        """The feature to request from Slurm."""
         return self.features.get(contender) or "kernel_" + re.sub(r"[^A-Za-z0-9]", "_", release)
 
     def options(self, feature: str = "") -> list[str]:

@@ -160,7 +160,6 @@ def html(page: CampaignPage, picture: str = "") -> str:
 
 
 def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
-    """The rows of a table's element."""
 
     def cell(place: int, words: str, tag: str) -> str:
         one = tag if words else "td"  # an empty head is none

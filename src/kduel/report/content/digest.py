@@ -216,7 +216,6 @@ def verdict_sentence(metric: MetricResult) -> str:
 def open_questions(
     results: Results, notes: Notes, metrics: list[MetricResult], exploratory: list[MetricResult]
 ) -> list[str]:
-    """Questions that stay open."""
     said = []
     said += [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in metrics if m.depends and m.conditions]
     undecided = [m for m in metrics if m.open]

@@ -61,7 +61,6 @@ def figures(trial: TrialResult) -> HostFigures:
 
 
 def per_cent(part: float | None) -> float | None:
-    """A share in per cent, as it is drawn."""
     return None if part is None else round(100 * part, 2)
 
 

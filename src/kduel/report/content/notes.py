@@ -53,7 +53,6 @@ class Note(Struct, kw_only=True):
 
     @property
     def touches(self) -> list[str]:
-        """The metrics, each once."""
         return list(dict.fromkeys(entry.metric for entry in self.entries if entry.metric))
 
     @property

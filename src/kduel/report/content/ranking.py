@@ -21,8 +21,6 @@ RANKING_MEANS = (
 
 
 class RankRow(Struct, frozen=True, kw_only=True):
-    """One contender in an aspect."""
-
     rank: str
     contender: str
     said: str

@@ -122,7 +122,6 @@ def level_names(results: Results, contenders: Sequence[str]) -> list[str]:
 
 
 def counters_text(tables: Sequence[CounterTable]) -> str:
-    """The tables in plain lines."""
     lines = []
     for table in tables:
         head = ("", table.baseline, table.contender, "change", "interval", "")

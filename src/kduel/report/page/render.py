@@ -74,7 +74,6 @@ def templates() -> Environment:
 
 
 def mark_code(text: str) -> Markup:
-    """The text with what stands in backquotes as code."""
     return Markup().join(
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
         for number, part in enumerate(split_code(visible(text)))

@@ -68,17 +68,14 @@ def tone(metric: MetricResult) -> str:
 
 
 def quantitative(field: str, **further: Any) -> Spec:
-    """A channel for the numbers of a field."""
     return {"field": field, "type": "quantitative", **further}
 
 
 def nominal(field: str, **further: Any) -> Spec:
-    """A channel for the names in a field."""
     return {"field": field, "type": "nominal", **further}
 
 
 def tone_channel(theme: Theme) -> Spec:
-    """The channel of colour by tone."""
     return nominal("tone", scale={"domain": list(TONES), "range": list(theme.tones)}, legend=None)
 
 

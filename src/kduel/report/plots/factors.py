@@ -86,7 +86,6 @@ def curve_rows(group: FactorGroup, factor: str) -> list[Row]:
 
 
 def fitted_layer(curves: Sequence[Row]) -> Spec:
-    """The fitted curves, dashed."""
     mark = {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.5}
     return layer(mark, {"y": quantitative("fit"), "tooltip": None}, curves)
 

@@ -107,7 +107,6 @@ def overview(
     history: MetricHistory,
     reports: dict[str, str],
 ) -> Page:
-    """All runs, with the ways to all other pages."""
     known = {row["path"]: row for row in runs}
     of_run = by_run(itertools.chain(*verdicts.values()), whole=False)
     pairs_head: Row = [

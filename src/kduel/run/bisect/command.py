@@ -81,7 +81,6 @@ class ShellMeasurement:
         self.used = [one for one in self.used if one != commit]
 
     def close(self) -> None:
-        """Remove the checkouts."""
         for commit in list(self.used):
             self.remove(commit)
         shutil.rmtree(self.place, ignore_errors=True)

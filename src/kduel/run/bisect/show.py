@@ -35,7 +35,6 @@ class MeasurementNotes(Struct, frozen=True, kw_only=True):
 
 
 def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
-    """The whole text."""
     said = answer_section(outcome, about)
     lines = wrap(said.lead)
     lines += [line for one in said.bullets[:MOST_LISTED] for line in wrap(one, "  ")]
@@ -101,7 +100,6 @@ def size_words(outcome: SearchOutcome, change: Interval, better: Better) -> str:
 
 
 def search_clause(outcome: SearchOutcome) -> str:
-    """Clause on what was searched."""
     commits = plural(len(outcome.posterior), "commit")
     return f"{outcome.metric}: {commits} searched, {outcome.good[:SHORT]} (good) to {outcome.bad[:SHORT]} (bad)"
 

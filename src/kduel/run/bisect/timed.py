@@ -34,7 +34,6 @@ class SearchTask(Struct, frozen=True, kw_only=True):
 
 
 def make_head(task: SearchTask) -> Head:
-    """Identity of a search."""
     commits = hashlib.sha256("\n".join(task.history.commits).encode()).hexdigest()
     history = task.history
     return Head(

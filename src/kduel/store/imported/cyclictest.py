@@ -103,13 +103,11 @@ def read_report(raw: Raw, asked: CyclictestParameters, parts: int) -> dict[str, 
 def make_call(
     where: int | str, threads: int, read: Callable[[], dict[str, float]], settings: Sequence[tuple[str, str]] = ()
 ) -> CallOutput:
-    """A call with so many threads."""
     name, metrics = f"cyclictest-{threads}t", CYCLICTEST.metrics(CyclictestParameters())
     return CallOutput(where, name, metrics, read, tuple(settings))
 
 
 def threads_of_call(lines: list[tuple[int, re.Match[str]]]) -> CallOutput:
-    """The call that printed these lines of its threads."""
     where, first = lines[0]
     read = partial(read_threads, [match for _, match in lines])
     return make_call(where, len(lines), read, [("priority", first[2]), ("interval", first[3])])

@@ -30,8 +30,6 @@ class Transfer(Struct):
 
 
 class Start(Struct):
-    """The beginning of the report."""
-
     test_start: Transfer | None = None
 
 

@@ -24,8 +24,6 @@ BETTER: dict[str, Better] = {"Lower": "lower", "Higher": "higher"}
 
 
 class Iteration(Struct):
-    """An operation in one iteration of the benchmark."""
-
     values: Annotated[list[float | str], Meta(min_length=1)] = field(name="Values")
     """A parser that is a shell script gives them as text."""
 

@@ -34,8 +34,6 @@ REMEDY = "Give the mail as it came (saved, or its text copied), or the job.yaml 
 
 
 class Figure(NamedTuple):
-    """A line of the table."""
-
     line: int
     name: str
     parent: str

@@ -31,8 +31,6 @@ TRANSACTIONS = re.compile(r"    transactions: +(\d+) .*")
 
 
 class Figure(NamedTuple):
-    """A line with a figure, and what the figure is."""
-
     pattern: re.Pattern[str]
     metric: str
     unit: str
@@ -42,7 +40,6 @@ class Figure(NamedTuple):
 
 
 def rate(pattern: str, metric: str, aspect: Aspect, unit: str = "1/s") -> Figure:
-    """A figure of which more is better."""
     return Figure(re.compile(pattern), metric, unit, "higher", "mean", aspect)
 
 

@@ -61,8 +61,6 @@ IMPORT_SCHEMA = 1
 
 
 class Import(Struct, kw_only=True, forbid_unknown_fields=True):
-    """import.json."""
-
     schema: int = IMPORT_SCHEMA
     kduel: str
     imported: str
