@@ -4,18 +4,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, wakeup
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Number
-from kduel.benchmarks.wakeup import (
-    Rate,
-    Requests,
-    WakeupParameters,
-    histogram_of,
-    kwake_command,
-    microseconds,
-    read_kwake,
-)
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details
 
@@ -26,8 +17,8 @@ class DesktopParameters(Parameters, frozen=True):
     """`work`: points of pi in a frame (500,000 took 1.2 ms on a server CPU of 2023). A policy is the task's, not
     the hogs'."""
 
-    rate: Rate = 60
-    frames: Requests = 600
+    rate: wakeup.Rate = 60
+    frames: wakeup.Requests = 600
     work: Number = 500_000
     hogs: Annotated[int, Meta(ge=1, le=4096)] = 4
 
@@ -58,7 +49,7 @@ class Desktop(Benchmark[DesktopParameters]):
     )
 
     def script(self, parameters: DesktopParameters) -> str:
-        return kwake_command(frame_requests(parameters))
+        return wakeup.kwake_command(frame_requests(parameters))
 
     def seconds(self, parameters: DesktopParameters) -> float:
         return 0.5 + float(parameters.frames) / float(parameters.rate)
@@ -67,27 +58,27 @@ class Desktop(Benchmark[DesktopParameters]):
         return 1
 
     def parse(self, raw: Raw, parameters: DesktopParameters) -> dict[str, float]:
-        out = read_kwake(raw.stdout, frame_requests(parameters))
+        out = wakeup.read_kwake(raw.stdout, frame_requests(parameters))
         if out.hog_points_per_s is None:
             raise ParseError("the output lacks the work done by the hogs")
         if out.late is None:
             raise ParseError("the output lacks the number of late requests")
         return {
-            "frame-p50": microseconds(out.response_ns, "p50") / 1000,
-            "frame-p99": microseconds(out.response_ns, "p99") / 1000,
-            "frame-max": microseconds(out.response_ns, "max") / 1000,
+            "frame-p50": wakeup.microseconds(out.response_ns, "p50") / 1000,
+            "frame-p99": wakeup.microseconds(out.response_ns, "p99") / 1000,
+            "frame-max": wakeup.microseconds(out.response_ns, "max") / 1000,
             "late": 100 * out.late / parameters.frames,
             "hog-rate": out.hog_points_per_s / 1e6,
         }
 
     def details(self, raw: Raw, parameters: DesktopParameters) -> Details:
-        out = read_kwake(raw.stdout, frame_requests(parameters))
-        return Details(distributions={"frame-p99": histogram_of(out.response_ns, "ms", 1e6)})
+        out = wakeup.read_kwake(raw.stdout, frame_requests(parameters))
+        return Details(distributions={"frame-p99": wakeup.histogram_of(out.response_ns, "ms", 1e6)})
 
 
-def frame_requests(parameters: DesktopParameters) -> WakeupParameters:
+def frame_requests(parameters: DesktopParameters) -> wakeup.WakeupParameters:
     p = parameters
-    return WakeupParameters(workers=1, rate=p.rate, requests=p.frames, work=p.work, hogs=p.hogs)
+    return wakeup.WakeupParameters(workers=1, rate=p.rate, requests=p.frames, work=p.work, hogs=p.hogs)
 
 
 PLUGIN = Desktop()

@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kduel.cli import options
 from kduel.cli.named_study import is_study_file, read_named_study
-from kduel.cli.options import (
-    NamedPath,
-    Word,
-    contender_arguments,
-    machine_help,
-    mode_option,
-    offline_option,
-    option,
-    output_path_option,
-    plugin_option,
-    quiet_option,
-    suite_option,
-)
 from kduel.cli.output import open_output
 from kduel.cli.terminal import Terminal
 from kduel.core.cache import Cache
@@ -36,16 +24,16 @@ if TYPE_CHECKING:
 
 
 @click.command("bundle")
-@contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
-@suite_option
-@plugin_option("--machine", "machines", machine_help, Word(), "SPEC", default="")
-@output_path_option(
-    "--output -o", "File to write.  [default: kduel-bundle-DIGEST.tar]", NamedPath(dir_okay=False), "FILE"
+@options.contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
+@options.suite_option
+@options.plugin_option("--machine", "machines", options.machine_help, options.Word(), "SPEC", default="")
+@options.output_path_option(
+    "--output -o", "File to write.  [default: kduel-bundle-DIGEST.tar]", options.NamedPath(dir_okay=False), "FILE"
 )
-@option("--root", "Write the guest's root alone, for hosts without apt and mmdebstrap.", is_flag=True)
-@offline_option
-@quiet_option
-@mode_option("--unpack", "Put the content of a bundle into the cache.")
+@options.option("--root", "Write the guest's root alone, for hosts without apt and mmdebstrap.", is_flag=True)
+@options.offline_option
+@options.quiet_option
+@options.mode_option("--unpack", "Put the content of a bundle into the cache.")
 def command(
     contenders: tuple[str, ...],
     suite: str | None,
@@ -112,9 +100,11 @@ def get_all(contenders: tuple[str, ...], suite: str | None, machine: str, means:
 
 
 @click.command("unbundle")
-@click.argument("source", type=Word(), metavar="FILE|ADDRESS")
-@option("--sha256", "Take no other content: the SHA-256 that `kduel bundle` printed.", metavar="DIGEST", default="")
-@quiet_option
+@click.argument("source", type=options.Word(), metavar="FILE|ADDRESS")
+@options.option(
+    "--sha256", "Take no other content: the SHA-256 that `kduel bundle` printed.", metavar="DIGEST", default=""
+)
+@options.quiet_option
 def unbundle(source: str, sha256: str, quiet: bool) -> None:
     """Put the kernels, the guest root and the programs of a bundle into the cache.
 

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.options import (
-    contender_arguments,
-    format_option,
-    limit_option,
-    mode_option,
-    offline_option,
-    option,
-    output_option,
-    plugin_option,
-    quiet_option,
-)
+from kduel.cli import options
 from kduel.cli.output import emit, emit_json
 from kduel.cli.terminal import Terminal
 from kduel.core.cache import Cache
@@ -35,20 +25,22 @@ VIEWS = ("subsystem", "symbol", "object", "option")
 
 
 @click.command("sizes", short_help="Show which parts of two kernels differ in size.")
-@contender_arguments("targets", "RUN | BASELINE CONTENDER")
-@option(
+@options.contender_arguments("targets", "RUN | BASELINE CONTENDER")
+@options.option(
     "--by", "Table to print; may be repeated.  [default: subsystem and symbol]", click.Choice(VIEWS), multiple=True
 )
-@option(
+@options.option(
     "--contender", "Contender of RUN to compare with the baseline.  [default: the second]", metavar="NAME", default=""
 )
-@option("--depth", "Directory levels of a subsystem: kernel/sched has two.", click.IntRange(1), "N", default=2)
-@limit_option(20)
-@format_option("text", "json")
-@output_option
-@offline_option
-@quiet_option
-@mode_option("--smallest-ram", "Find the smallest RAM in which kernels boot.")
+@options.option(
+    "--depth", "Directory levels of a subsystem: kernel/sched has two.", click.IntRange(1), "N", default=2
+)
+@options.limit_option(20)
+@options.format_option("text", "json")
+@options.output_option
+@options.offline_option
+@options.quiet_option
+@options.mode_option("--smallest-ram", "Find the smallest RAM in which kernels boot.")
 def command(
     targets: tuple[str, ...],
     by: tuple[str, ...],
@@ -155,13 +147,15 @@ def read_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
 
 
 @click.command("smallest-ram")
-@contender_arguments("kernels", "KERNEL...")
-@plugin_option("--machine", "machines", "Machine: qemu, or board:NAME.", metavar="KIND[:SETTINGS]", default="qemu")
-@option("--step", "Search resolution in MiB.", click.IntRange(1, 1024), "MIB", default=2)
-@option("--cmdline", "Parameters added to the kernel command line.", metavar="WORDS", default="")
-@offline_option
-@format_option("text", "json")
-@quiet_option
+@options.contender_arguments("kernels", "KERNEL...")
+@options.plugin_option(
+    "--machine", "machines", "Machine: qemu, or board:NAME.", metavar="KIND[:SETTINGS]", default="qemu"
+)
+@options.option("--step", "Search resolution in MiB.", click.IntRange(1, 1024), "MIB", default=2)
+@options.option("--cmdline", "Parameters added to the kernel command line.", metavar="WORDS", default="")
+@options.offline_option
+@options.format_option("text", "json")
+@options.quiet_option
 def smallest_ram(
     kernels: tuple[str, ...], machine: str, step: int, cmdline: str, offline: bool, form: str, quiet: bool
 ) -> None:

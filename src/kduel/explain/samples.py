@@ -18,25 +18,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.untrusted import MOST_TEXT, MalformedError, read_bytes
-from kduel.explain.profile import (
-    CONTEXTS,
-    IDLE,
-    INTERRUPT,
-    OPERATION,
-    THREAD,
-    USER,
-    USER_FUNCTION,
-    Stack,
-    own_context,
-)
+from kduel.explain import profile
 from kduel.explain.symbols import Symbols
 
 PROFILER = "profiler"
 SAMPLED_CONTEXTS = {
-    **CONTEXTS,
-    OPERATION: "what the kernel did in processes",
-    USER: "programs' own code",
-    IDLE: "CPUs without work: waiting, sleeping",
+    **profile.CONTEXTS,
+    profile.OPERATION: "what the kernel did in processes",
+    profile.USER: "programs' own code",
+    profile.IDLE: "CPUs without work: waiting, sleeping",
     PROFILER: "perf itself",
 }
 """Contexts of a sampled step. Unlike in a count, copying and clearing memory belongs to the operation."""
@@ -56,7 +46,7 @@ _FRAME = re.compile(r"^\s+([0-9a-f]{1,16})\s*$")
 class SampledProfile(Struct, frozen=True, kw_only=True):
     event: str
     """`cycles` or `cpu-clock`."""
-    stacks: dict[Stack, int]
+    stacks: dict[profile.Stack, int]
     """(context, outermost function, ..., innermost) to its weight: the sum of the samples' periods."""
     samples: int
     known: frozenset[str]
@@ -89,7 +79,7 @@ def unpack_gzip(path: Path, most: int | None = None) -> str:
 def name_samples(text: str, symbols: Symbols, profiler: int) -> SampledProfile:
     """The output of perf script with names. Raises MalformedError where it is not that, or is of several events."""
     lowest = next((address for address in symbols.addresses if address), 0)
-    stacks: dict[Stack, int] = defaultdict(int)
+    stacks: dict[profile.Stack, int] = defaultdict(int)
     events = set()
     count = 0
     for process, period, event, addresses in split_samples(text):
@@ -105,7 +95,7 @@ def name_samples(text: str, symbols: Symbols, profiler: int) -> SampledProfile:
         if process == profiler:
             stacks[PROFILER, "(perf)"] += period
         elif not names:
-            stacks[USER, USER_FUNCTION] += period
+            stacks[profile.USER, profile.USER_FUNCTION] += period
         else:
             stacks[context_of(names, process), *names] += period
     if not count:
@@ -119,12 +109,12 @@ def name_samples(text: str, symbols: Symbols, profiler: int) -> SampledProfile:
 
 def context_of(names: list[str], process: int) -> str:
     """Context that a call chain belongs to, outermost function first."""
-    found = {own_context(name) for name in names}
-    if INTERRUPT in found:
-        return INTERRUPT
+    found = {profile.own_context(name) for name in names}
+    if profile.INTERRUPT in found:
+        return profile.INTERRUPT
     if process == 0:
-        return IDLE
-    return THREAD if THREAD in found else OPERATION
+        return profile.IDLE
+    return profile.THREAD if profile.THREAD in found else profile.OPERATION
 
 
 def split_samples(text: str) -> Iterator[tuple[int, int, str, list[int]]]:

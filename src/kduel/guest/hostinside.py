@@ -5,16 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kduel.core.host import HostStep
+from kduel.guest import hosttotals
 from kduel.guest.environment import read_captured
-from kduel.guest.hosttotals import (
-    HostSnapshot,
-    all_interrupts,
-    clock_of,
-    compare_snapshots,
-    cpu_times,
-    stalled_seconds,
-    sum_of_files,
-)
 
 
 def step_inside(trial: Path, name: str) -> HostStep | None:
@@ -23,24 +15,26 @@ def step_inside(trial: Path, name: str) -> HostStep | None:
     first, last = (snapshot(one) for one in texts)
     if first is None or last is None or last.at < first.at:
         return None
-    readings = [clock for one in texts if (clock := clock_of(files(one, "cpufreq/scaling_cur_freq"))) is not None]
-    return compare_snapshots(first, last, sum(readings) / len(readings) if readings else None)
+    readings = [
+        clock for one in texts if (clock := hosttotals.clock_of(files(one, "cpufreq/scaling_cur_freq"))) is not None
+    ]
+    return hosttotals.compare_snapshots(first, last, sum(readings) / len(readings) if readings else None)
 
 
-def snapshot(texts: Mapping[str, str]) -> HostSnapshot | None:
+def snapshot(texts: Mapping[str, str]) -> hosttotals.HostSnapshot | None:
     """The totals at one moment; None where its time is missing."""
     uptime = re.match(r"[0-9]{1,12}(?:\.[0-9]{1,6})?(?= )", texts.get("/proc/uptime", ""))
     if uptime is None:
         return None
     stat = texts.get("/proc/stat", "")
-    return HostSnapshot(
+    return hosttotals.HostSnapshot(
         at=float(uptime[0]),
-        stalled=stalled_seconds(texts.get("/proc/pressure/cpu", "")),
-        io_stalled=stalled_seconds(texts.get("/proc/pressure/io", "")),
-        memory_stalled=stalled_seconds(texts.get("/proc/pressure/memory", "")),
-        steal=cpu_times(stat)[1],
-        interrupts=all_interrupts(stat),
-        throttled=sum_of_files(files(texts, "thermal_throttle/core_throttle_count")),
+        stalled=hosttotals.stalled_seconds(texts.get("/proc/pressure/cpu", "")),
+        io_stalled=hosttotals.stalled_seconds(texts.get("/proc/pressure/io", "")),
+        memory_stalled=hosttotals.stalled_seconds(texts.get("/proc/pressure/memory", "")),
+        steal=hosttotals.cpu_times(stat)[1],
+        interrupts=hosttotals.all_interrupts(stat),
+        throttled=hosttotals.sum_of_files(files(texts, "thermal_throttle/core_throttle_count")),
     )
 
 

@@ -8,16 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kduel.core.host import BOOT, HostStep
-from kduel.guest.hosttotals import (
-    HostSnapshot,
-    ThreadTimes,
-    clock_of,
-    compare_snapshots,
-    cpu_times,
-    interrupts_on,
-    stalled_seconds,
-    sum_of_files,
-)
+from kduel.guest import hosttotals
 
 MARK = re.compile(rb"kduel: step ([A-Za-z0-9._-]{1,110})( ended)?\s*$")
 LONGEST = 200
@@ -36,9 +27,9 @@ class Scheduling:
     def __init__(self, process: int, vcpus: Collection[int], proc: Path = Path("/proc")) -> None:
         """`vcpus` are the thread ids of the guest's CPUs."""
         self.tasks, self.vcpus = proc / str(process) / "task", frozenset(vcpus)
-        self._threads: dict[int, ThreadTimes] = {}
+        self._threads: dict[int, hosttotals.ThreadTimes] = {}
 
-    def look(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
+    def look(self) -> tuple[hosttotals.ThreadTimes | None, hosttotals.ThreadTimes | None]:
         """Times of the guest's CPUs and QEMU's other threads, ended ones included. None without such a report."""
         try:
             threads = [int(name) for name in os.listdir(self.tasks)]  # noqa: PTH208 - names only
@@ -59,10 +50,10 @@ class Scheduling:
         """Seconds that the guest's CPUs ran so far, exact while they stand; 0 where the host does not report it."""
         return sum(times.run for thread in self.vcpus if (times := self._times(thread)) is not None)
 
-    def _times(self, thread: int) -> ThreadTimes | None:
+    def _times(self, thread: int) -> hosttotals.ThreadTimes | None:
         """Times of a thread so far; None where the host does not report them, or it has ended."""
         words = _read(self.tasks / str(thread) / "schedstat").split()
-        return ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
+        return hosttotals.ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
 
     def kept_waiting(self, passed: float) -> float:
         """Seconds, of the `passed` since QEMU began, those in which the guest could not go on because the host gave QEMU no CPU:
@@ -90,7 +81,7 @@ class HostRecorder:
         self.scheduling = Scheduling(process, vcpus, self.proc)
         self.steps: list[tuple[str, HostStep]] = []
         """Directory and record of each step that ended, in the order of time."""
-        self._began: tuple[str, HostSnapshot] | None = None
+        self._began: tuple[str, hosttotals.HostSnapshot] | None = None
         """The step that runs; before the first one the boot."""
         self._line = b""
         self._marks = 0
@@ -124,23 +115,23 @@ class HostRecorder:
         now = time.monotonic()
         if now >= self._next_reading:
             self._next_reading = now + CLOCK_SECONDS
-            if (found := clock_of(map(_read, self._clocks))) is not None:
+            if (found := hosttotals.clock_of(map(_read, self._clocks))) is not None:
                 self._readings.append(found)
         return max(0.0, self._next_reading - now)
 
-    def look(self) -> HostSnapshot:
+    def look(self) -> hosttotals.HostSnapshot:
         """The totals now."""
         vcpus, others = self.scheduling.look()
         if self.partner is not None:
             further = self.partner.look()
             vcpus, others = _add_times(vcpus, further[0]), _add_times(others, further[1])
-        busy, steal = cpu_times(_read(self.proc / "stat"))
-        return HostSnapshot(
+        busy, steal = hosttotals.cpu_times(_read(self.proc / "stat"))
+        return hosttotals.HostSnapshot(
             at=time.monotonic(), vcpus=vcpus, others=others,
-            stalled=stalled_seconds(_read(self.proc / "pressure/cpu")),
-            io_stalled=stalled_seconds(_read(self.proc / "pressure/io")),
-            memory_stalled=stalled_seconds(_read(self.proc / "pressure/memory")), steal=steal, busy=busy,
-            interrupts=self._interrupts(), throttled=sum_of_files(map(_read, self._throttles)),
+            stalled=hosttotals.stalled_seconds(_read(self.proc / "pressure/cpu")),
+            io_stalled=hosttotals.stalled_seconds(_read(self.proc / "pressure/io")),
+            memory_stalled=hosttotals.stalled_seconds(_read(self.proc / "pressure/memory")), steal=steal, busy=busy,
+            interrupts=self._interrupts(), throttled=hosttotals.sum_of_files(map(_read, self._throttles)),
             own=time.process_time(),
         )  # fmt: skip
 
@@ -149,7 +140,7 @@ class HostRecorder:
             self._began, self._readings, self._next_reading = (label, self.look()), [], 0.0
             self.tick()
         elif self._began is not None and self._began[0] == label:
-            record = compare_snapshots(
+            record = hosttotals.compare_snapshots(
                 self._began[1], self.look(), sum(self._readings) / max(1, len(self._readings)) or None
             )
             self.steps.append((label, record))
@@ -158,14 +149,16 @@ class HostRecorder:
     def _interrupts(self) -> int | None:
         """On the CPUs that the guest may use."""
         text = _read(self.proc / "interrupts", MOST_INTERRUPTS + 1)
-        return interrupts_on(text, self._cpus) if len(text) <= MOST_INTERRUPTS else None
+        return hosttotals.interrupts_on(text, self._cpus) if len(text) <= MOST_INTERRUPTS else None
 
 
-def _sum(times: Sequence[ThreadTimes]) -> ThreadTimes:
-    return ThreadTimes(sum(one.run for one in times), sum(one.wait for one in times))
+def _sum(times: Sequence[hosttotals.ThreadTimes]) -> hosttotals.ThreadTimes:
+    return hosttotals.ThreadTimes(sum(one.run for one in times), sum(one.wait for one in times))
 
 
-def _add_times(own: ThreadTimes | None, other: ThreadTimes | None) -> ThreadTimes | None:
+def _add_times(
+    own: hosttotals.ThreadTimes | None, other: hosttotals.ThreadTimes | None
+) -> hosttotals.ThreadTimes | None:
     return None if own is None or other is None else _sum([own, other])
 
 

@@ -17,14 +17,7 @@ from kduel.core.format import (
 from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.headline import (
-    CONDITIONS,
-    matters,
-    repeated_unit,
-    side,
-    torn_metrics,
-    unseen_mode_text,
-)
+from kduel.judge.verdict import headline
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer, change_words
 from kduel.report.content.closing import with_command
@@ -46,7 +39,7 @@ class SummaryFormat(Format):
         found = answer(results)
         out += [*textwrap.wrap(found.text, WIDTH), *with_command(found.step, found.command, WIDTH), ""]
         for comparison in said.comparisons:
-            out += comparison_lines(comparison, repeated_unit(results))
+            out += comparison_lines(comparison, headline.repeated_unit(results))
         if lines := ranking_lines(results):
             out += [*heading("Ranking"), *lines[:-1], *textwrap.wrap(lines[-1], WIDTH), ""]
         out += [*heading("Measured"), *wrap_items(said.measured), "", *heading("Caveats")]
@@ -106,7 +99,7 @@ def worth(metric: MetricResult) -> str:
             metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval_text(metric)}"
         ) + (f", {metric.size}" if metric.size else "")
     if metric.depends:
-        return f"depends on {CONDITIONS}, {interval_text(metric)}"
+        return f"depends on {headline.CONDITIONS}, {interval_text(metric)}"
     if metric.few:
         return f"{plural(max(1, len(metric.conditions)), 'condition')}: may be chance"
     if metric.n == 1:
@@ -118,19 +111,19 @@ def worth(metric: MetricResult) -> str:
 def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
     """The verdicts, the worse first, since that is the price of a change."""
     judged = [m for m in metrics if not m.by_harness]
-    different = [m for m in judged if matters(m)]
+    different = [m for m in judged if headline.matters(m)]
     for kind, word in (("worse", "Costs"), ("better", "Gains"), ("neutral", "Differs")):
         for metric in sorted(different, key=lambda m: -abs(pct_of_means(m) or 0.0)):
-            if side(metric) == kind:
+            if headline.side(metric) == kind:
                 yield f"{word}: {phrase(metric)}."
     small = [m for m in judged if m.below_delta]
     if small:
         yield f"Differs by too little to matter: {list_metrics(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
-        yield f"The same in both: {list_metrics(same)}{unseen_mode_text(same, each)}."
+        yield f"The same in both: {list_metrics(same)}{headline.unseen_mode_text(same, each)}."
     if depending := [m for m in judged if m.depends]:
-        yield f"The sign depends on {CONDITIONS}: {list_metrics(depending)}."
+        yield f"The sign depends on {headline.CONDITIONS}: {list_metrics(depending)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends and not m.torn]
     if undecided:
         single = all(m.n == 1 and not m.few for m in undecided)
@@ -142,7 +135,7 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
     missing = [m for m in judged if not m.n]
     if missing:
         yield f"Not measurable in both: {list_metrics(missing)}."
-    if torn := torn_metrics(judged):
+    if torn := headline.torn_metrics(judged):
         yield f"The machines contradict each other in {list_metrics(torn)}: there is no verdict for all of them."
     harness = [m for m in metrics if m.by_harness]
     if harness:

@@ -23,20 +23,7 @@ from kduel.core.version import full_version
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
-from kduel.run.check import (
-    check_counted,
-    check_kind,
-    check_load_of_host,
-    check_peer,
-    check_room,
-    check_speed,
-    check_turns,
-    check_unit,
-    name_exactly,
-    needs_of,
-    refused_turns,
-    unchecked_kernels,
-)
+from kduel.run import check
 from kduel.run.script import TrialSetup
 from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -116,15 +103,15 @@ def read_study(study: Study, origin: str = "", lock: Lock | None = None) -> Reso
     except InputError as error:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
-    check_kind(kind, prepared)
-    check_counted(study, kind, prepared)
-    check_turns(study, kind, settings, prepared)
-    check_load_of_host(study, kind.exact or kind.records_host)
-    check_peer(kind, [settings, *own], prepared)
+    check.check_kind(kind, prepared)
+    check.check_counted(study, kind, prepared)
+    check.check_turns(study, kind, settings, prepared)
+    check.check_load_of_host(study, kind.exact or kind.records_host)
+    check.check_peer(kind, [settings, *own], prepared)
     for each in own:
-        check_room(each, prepared)
+        check.check_room(each, prepared)
         if lock is None:
-            check_speed(each, prepared)
+            check.check_speed(each, prepared)
     return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
@@ -143,7 +130,7 @@ def get_kernels(
         )
     if lock is None:
         # Whatever no archive has is told before the first package is fetched.
-        unchecked_kernels(study, lock, cache=cache, offline=offline, ask=progress)
+        check.unchecked_kernels(study, lock, cache=cache, offline=offline, ask=progress)
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
     kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
@@ -153,7 +140,7 @@ def get_kernels(
         if known is not None and known.unbuilt:
             unbuilt[contender.name] = known.unbuilt
             continue
-        spec = name_exactly(contender, known)
+        spec = check.name_exactly(contender, known)
         key = spec, contender.modules
         if key not in kernels:
             try:
@@ -175,7 +162,7 @@ def get_kernels(
 
 
 def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
-    return dress.add_needs(needs_of(chosen.prepared))
+    return dress.add_needs(check.needs_of(chosen.prepared))
 
 
 def prepare_early(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False) -> None:
@@ -190,7 +177,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     dress = TrialSetup(study, arms, prepared, cache=cache)
     needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
-    check_unit(study, machine.reboots)
+    check.check_unit(study, machine.reboots)
     blocks = structs.replace(
         study.blocks, turns=choose_turns(study, machine, len(arms), progress, begun=chosen.begun)
     )
@@ -222,7 +209,7 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     if reason and wanted is None:
         return "off"
     if reason:
-        raise refused_turns(study, reason)
+        raise check.refused_turns(study, reason)
     if (reason := machine.why_no_room(guests)) and begun:
         raise HostError(
             f"the contenders of this run take turns, for which all are alive at once, and {reason}",
@@ -323,7 +310,7 @@ def disturbance_rule(study: Study, machine: Machine) -> Disturbance | None:
     """Rule for `host-disturbed` trials: the study's own, else the machine's default; None where nothing does."""
     if machine.exact:
         return None
-    check_load_of_host(study, machine.max_wait_pct is not None)
+    check.check_load_of_host(study, machine.max_wait_pct is not None)
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or study.host.max_wait == 100:
         return None

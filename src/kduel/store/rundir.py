@@ -21,18 +21,10 @@ from kduel.core.regular_files import check_no_special_files, remove_special_file
 from kduel.core.temporary import ordinary_mode, try_to_make
 from kduel.core.text import check_names, visible
 from kduel.core.untrusted import entries, read_whole
+from kduel.store import whole_files
 from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
 from kduel.store.manifest import RUN_FILES, write_manifest
 from kduel.store.run_lock import hold
-from kduel.store.whole_files import (
-    CHOOSE,
-    as_disk_error,
-    occupied_error,
-    sync_tree,
-    sync_tree_top,
-    whole_directory,
-    write_whole,
-)
 from kduel.study.plan import PlannedTrial
 
 EXACT = "exact"
@@ -63,13 +55,13 @@ def check_free(path: Path) -> None:
     if not path.is_dir():
         if path.exists() or path.is_symlink():
             raise InputError(f"{path} is there already and is no directory", "Give another --out.")
-        with as_disk_error(path, CHOOSE):
+        with whole_files.as_disk_error(path, whole_files.CHOOSE):
             try_to_make(path)
         return
-    with as_disk_error(path, CHOOSE):
+    with whole_files.as_disk_error(path, whole_files.CHOOSE):
         names = sorted(entry.name for entry in path.iterdir())
     if names:
-        raise occupied_error(path, names)
+        raise whole_files.occupied_error(path, names)
 
 
 def is_run(path: Path) -> bool:
@@ -93,7 +85,7 @@ class RunDir:
     def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> "RunDir":
         """A new run, whole or not at all, with a place for an exact part if not `prepared`. Raises InputError."""
         check_free(path)
-        with whole_directory(path) as fresh:
+        with whole_files.whole_directory(path) as fresh:
             (fresh / "study.toml").write_bytes(study_text.encode())
             (fresh / "plan.jsonl").write_bytes(b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan))
             (fresh / "lock.json").write_bytes(document_bytes(lock))
@@ -123,8 +115,8 @@ class RunDir:
 
     def complete(self, lock: Lock) -> None:
         """Write the lock of a run whose machine is prepared now. Raises HostError."""
-        with as_disk_error(self.path):
-            write_whole(self.path / "lock.json", document_bytes(lock))
+        with whole_files.as_disk_error(self.path):
+            whole_files.write_whole(self.path / "lock.json", document_bytes(lock))
 
     @property
     def exact_part(self) -> Path | None:
@@ -231,7 +223,7 @@ class RunDir:
 
     def stage(self, position: int | None = None) -> Path:
         """A new empty directory next to the trials, to be filled and kept; `position`: of the boot's first trial."""
-        with as_disk_error(self.trials):
+        with whole_files.as_disk_error(self.trials):
             mark = "" if position is None else f"{position}-"
             return Path(tempfile.mkdtemp(prefix=f".new-{mark}", dir=self.trials))
 
@@ -250,19 +242,19 @@ class RunDir:
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged boot visible next to the trials: its trial is made again."""
-        with as_disk_error(self.repeated):
+        with whole_files.as_disk_error(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
 
     def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
-        with as_disk_error(target.parent):
+        with whole_files.as_disk_error(target.parent):
             (staged / "trial.json").write_bytes(document_bytes(record))
             remove_special_files(staged)
             write_manifest(staged, self.documents)
             staged.chmod(ordinary_mode(0o777))
-            sync_tree(staged)
+            whole_files.sync_tree(staged)
             staged.replace(target)
-            sync_tree_top(target.parent)
+            whole_files.sync_tree_top(target.parent)
 
     def put_asides(self) -> list[tuple[Path, TrialRecord]]:
         """The boots that were made again, with their directories. Raises InputError for one that is damaged."""
@@ -284,7 +276,7 @@ class RunDir:
         """Hold the run, as `hold`, to make trials; what is half-written is removed before and after."""
         with self.hold(patience):
             if not self.names():
-                with as_disk_error(self.trials):
+                with whole_files.as_disk_error(self.trials):
                     self.trials.mkdir(exist_ok=True)
             self.sweep()
             try:
@@ -300,5 +292,5 @@ class RunDir:
     @contextmanager
     def hold(self, patience: float = 0.0) -> Iterator[None]:
         """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
-        with as_disk_error(self.path), hold(self.path, patience):
+        with whole_files.as_disk_error(self.path), hold(self.path, patience):
             yield

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from kduel.benchmarks.support.output import ParseError
 from kduel.benchmarks.support.service import Service
+from kduel.core.toml import table_beside
 from kduel.core.untrusted import read
 
 PROGRAM = "kdelay"
@@ -19,18 +20,7 @@ SWITCH = "/proc/sys/kernel/task_delayacct"
 LATE_IO = 6, 12
 """From here on a task that sleeps leaves its queue late, and the wait for a device that begins then is another task's
 (__block_task): it has some that are longer than it lives, and others that nobody can tell from right ones."""
-ABOUT = {
-    "tasks": "tasks that ran",
-    "task-wait": "time that a task waited for a CPU, mean of the tasks that ran",
-    "task-wait-longest": "time that the task waited for a CPU which waited longest",
-    "delay-io": "time that tasks waited for a block device",
-    "delay-swap": "time that tasks waited for pages from swap",
-    "delay-reclaim": "time that tasks reclaimed memory before they got some",
-    "delay-thrash": "time that tasks waited for pages that had been reclaimed shortly before",
-    "delay-compact": "time that tasks compacted memory before they got some",
-    "delay-copy": "time that tasks copied pages which they shared",
-    "delay-irq": "time that interrupts took from tasks",
-}
+ABOUT: dict[str, str] = table_beside(__file__)
 UNITS = {name: "ms" for name in ABOUT if name != "tasks"}
 DERIVED = {"task-wait": "the delays for CPUs by tasks"}
 

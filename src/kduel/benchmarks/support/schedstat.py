@@ -9,6 +9,7 @@ from pathlib import Path
 from kduel.benchmarks.support import delays
 from kduel.benchmarks.support.output import ParseError
 from kduel.core.experiment import Metric
+from kduel.core.toml import table_beside
 from kduel.core.untrusted import read
 
 GROUP = "scheduler"
@@ -38,38 +39,11 @@ _DOMAIN = {
     "17": (_BUSY_FIRST, _BALANCE_17),
 }
 """By version: the order of the three kinds of balancing, and the counters of each."""
-_KEPT = {
-    "newidle-calls": "attempts of a CPU that becomes idle to pull a task",
-    "newidle-failed": "attempts of a CPU that becomes idle that found a busier CPU and moved nothing",
-    "newidle-pulled": "tasks that a CPU pulled as it became idle",
-    "idle-pulled": "tasks that an idle CPU pulled at its tick",
-    "busy-pulled": "tasks that a busy CPU pulled at its tick",
-    "active-pushed": "running tasks that were moved by force",
-    "wakeups-remote": "wake-ups of a task that then ran on another CPU of the domain than the waking one",
-    "wakeups-affine": "wake-ups that moved the task from another CPU of the domain towards the waking one",
-}
-"""Counters of domains that become metrics: the sum over all CPUs and domains, and over those of each level."""
+_TABLE = table_beside(__file__)
+_ABOUT, _KEPT, _OTHERS = _TABLE["cpus"], _TABLE["domains"], _TABLE["others"]
 _SHARE = "remote-share"
 LEVELS = 8
 """Domains of a CPU, the smallest one first, that are told apart."""
-_ABOUT = {
-    "yields": "calls of sched_yield",
-    "schedules": "calls of schedule()",
-    "idle-switches": "calls of schedule() that left the CPU idle",
-    "wakeups": "wake-ups of tasks",
-    "wakeups-local": "wake-ups by the CPU that the task then ran on",
-    "run-time": "time that tasks ran",
-    "run-delay": "time that runnable tasks waited for a CPU",
-    "time-slices": "time slices that tasks were given",
-    "local-share": "wake-ups by the CPU that the task then ran on, of all",
-    "delay-per-slice": "time that a runnable task waited for each of its time slices",
-}
-_OTHERS = {
-    "switches": "context switches",
-    "pressure-cpu": "time in which some task waited for a CPU (/proc/pressure)",
-    "pressure-io": "time in which some task waited for a block device (/proc/pressure)",
-    "pressure-memory": "time in which some task waited for memory (/proc/pressure)",
-}
 _UNITS = {
     **dict.fromkeys(("pressure-cpu", "pressure-io", "pressure-memory"), "ms"),
     "run-time": "ms", "run-delay": "ms", "local-share": "%", _SHARE: "%", "delay-per-slice": "us", **delays.UNITS,

@@ -6,17 +6,7 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-from kduel.report.plots.draw import (
-    Scale,
-    bottom_axis,
-    chart,
-    dots,
-    left_axis,
-    polyline,
-    scale_of,
-    stretched_area,
-    words,
-)
+from kduel.report.plots import draw
 from kduel.report.plots.trials import arm_class, place_scale
 
 Column = Sequence[Sequence[float]]
@@ -31,19 +21,21 @@ def turns_charts(blocks: Sequence[int], columns: Mapping[int, Column]) -> Markup
     own, ratios = strips(columns)
     if not ratios:
         return Markup()
-    upward = scale_of(value for found in (own, ratios) for strip in found.values() for _, value in strip)
+    upward = draw.scale_of(value for found in (own, ratios) for strip in found.values() for _, value in strip)
     places = {place for strip in own.values() for place, _ in strip}
     across = place_scale(places)
     below = block_ticks(blocks, columns, across)
-    axes = left_axis(upward, 4), bottom_axis(below, "block, its slices in the order of time")
+    axes = draw.left_axis(upward, 4), draw.bottom_axis(below, "block, its slices in the order of time")
     labels = ("Slices of each contender in the order of time.", "Ratios of the same slices, on the same scale.")
     drawn = Markup()
     for found, title, label in zip((own, ratios), HEIGHTS, labels, strict=True):
         shapes = []
         for arm, strip in found.items():
             points = [(across.share(place), 1 - upward.share(value)) for place, value in strip]
-            shapes += [polyline([points], f"joined {arm_class(arm)}"), dots(points, arm_class(arm))]
-        drawn += chart("spells", label, words((0, 0), title, dy=-8), axes[0], stretched_area(*shapes), axes[1])
+            shapes += [draw.polyline([points], f"joined {arm_class(arm)}"), draw.dots(points, arm_class(arm))]
+        drawn += draw.chart(
+            "spells", label, draw.words((0, 0), title, dy=-8), axes[0], draw.stretched_area(*shapes), axes[1]
+        )
     return drawn
 
 
@@ -75,7 +67,7 @@ def centre(strip: Strip) -> Strip:
     return [(place, value - mean) for place, value in strip]
 
 
-def block_ticks(blocks: Sequence[int], columns: Mapping[int, Column], across: Scale) -> list[tuple[float, str]]:
+def block_ticks(blocks: Sequence[int], columns: Mapping[int, Column], across: draw.Scale) -> list[tuple[float, str]]:
     """The blocks' numbers in the middle of their slices, at most about a dozen."""
     ticks, place = [], 0
     for block, trials in zip(blocks, zip(*columns.values(), strict=True), strict=True):

@@ -13,20 +13,7 @@ from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
 from kduel.report.content.counted import PART
-from kduel.report.site.answer import (
-    STEPS,
-    TONES,
-    by_run,
-    certainty,
-    counted_words,
-    interval,
-    is_part,
-    latest_finished,
-    latest_words,
-    next_steps,
-    sign_and_tone,
-    trend,
-)
+from kduel.report.site import answer
 from kduel.report.site.parts import NONE, Cell, Mark, Page, Section, Table, chart, file_name, number
 
 MOST_ROWS = 2000
@@ -61,7 +48,7 @@ def quote_sql(text: str) -> str:
 
 
 def verdict(words: str) -> Cell:
-    return Cell(words, tone=TONES.get(words, "neutral"))
+    return Cell(words, tone=answer.TONES.get(words, "neutral"))
 
 
 Row = list[str | Cell]
@@ -108,7 +95,7 @@ def overview(
     reports: dict[str, str],
 ) -> Page:
     known = {row["path"]: row for row in runs}
-    of_run = by_run(itertools.chain(*verdicts.values()), whole=False)
+    of_run = answer.by_run(itertools.chain(*verdicts.values()), whole=False)
     pairs_head: Row = [
         "contender",
         "against",
@@ -120,9 +107,9 @@ def overview(
         [
             Cell(contender, file_name("pair", baseline, contender)),
             baseline,
-            number(len(by_run(rows)), 0),
+            number(len(answer.by_run(rows)), 0),
             Cell("", strip=strip(rows, reports)),
-            counted_words(latest_finished(rows, known)[0]),
+            answer.counted_words(answer.latest_finished(rows, known)[0]),
         ]
         for (baseline, contender), rows in verdicts.items()
     ]
@@ -136,7 +123,7 @@ def overview(
             row["measured"].replace("T", " "),
             # An empty cell for 0, so that what there is can be seen; where a run has no verdict, too.
             *(number(row[key], 0) if row[key] else "" for key in numbers),
-            counted_words(of_run.get(row["path"], [])),
+            answer.counted_words(of_run.get(row["path"], [])),
         ]
         for row in runs
     ]
@@ -157,17 +144,17 @@ def overview(
     steps = []
     whole = {path for path, row in known.items() if not row["merged"]}
     for (baseline, contender), rows in itertools.islice(verdicts.items(), MOST_ANSWERED):
-        latest, begun, later = latest_finished(rows, known)
-        said, between = trend(rows[rows.index(latest[0]) :])
-        claims = [f"{contender} against {baseline}: {latest_words(latest, known)}", said]
-        sure = [certainty(latest, known), f"measured on {latest[0]['measured'][:10]}", later]
+        latest, begun, later = answer.latest_finished(rows, known)
+        said, between = answer.trend(rows[rows.index(latest[0]) :])
+        claims = [f"{contender} against {baseline}: {answer.latest_words(latest, known)}", said]
+        sure = [answer.certainty(latest, known), f"measured on {latest[0]['measured'][:10]}", later]
         answers.append((". ".join(filter(None, claims)), f"How sure: {'; '.join(filter(None, sure))}"))
-        steps += next_steps(by_run(rows), begun, between, whole)
+        steps += answer.next_steps(answer.by_run(rows), begun, between, whole)
     # What is begun is ended first; then what changed is looked for; then what the last two runs differ in.
-    step, command = min(steps, default=("", ""), key=lambda one: STEPS.index(one[0]))
+    step, command = min(steps, default=("", ""), key=lambda one: answer.STEPS.index(one[0]))
     return Page(
         name="index.html",
-        title=plural(sum(not is_part(path, known) for path in known), "run"),
+        title=plural(sum(not answer.is_part(path, known) for path in known), "run"),
         sections=sections,
         answer=answers,
         step=step,
@@ -183,9 +170,9 @@ STRIP_MEANS = (
 def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ...]:
     """A mark for each run of a pair, the oldest first. `rows` are its verdicts, the newest first."""
     marks = []
-    for path, mine in by_run(rows).items():
-        sign, tone = sign_and_tone(mine)
-        about = f"{mine[0]['measured'][:10]} {path}: {counted_words(mine)}"
+    for path, mine in answer.by_run(rows).items():
+        sign, tone = answer.sign_and_tone(mine)
+        about = f"{mine[0]['measured'][:10]} {path}: {answer.counted_words(mine)}"
         link = reports.get(path) or reports.get(path.removesuffix(PART), "")
         marks.append(Mark(sign=sign, tone=tone, about=about, link=link))
     return tuple(reversed(marks[:MOST_MARKS]))
@@ -228,7 +215,7 @@ def pair(baseline: str, contender: str, rows: list[dict[str, Any]], reports: dic
             Cell(f"{row['benchmark']}/{row['metric']}", file_name("benchmark", row["benchmark"])),
             verdict(row["verdict"]),
             NONE if row["effect_pct"] is None else Cell(f"{with_sign(row['effect_pct'], '.2f')} %", number=True),
-            interval(row["ci_low_pct"], row["ci_high_pct"]),
+            answer.interval(row["ci_low_pct"], row["ci_high_pct"]),
             number(row["n"], 0),
         ]
         for row in rows

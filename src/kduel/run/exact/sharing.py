@@ -12,16 +12,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.core.text import did_you_mean
-from kduel.explain.sharing.compare import (
-    KMALLOC,
-    Region,
-    SharedBy,
-    SharingExplanation,
-    allocators,
-    compare_kernels,
-    over_rounds,
-    shared_by,
-)
+from kduel.explain.sharing import compare
 from kduel.explain.sharing.lines import Namer
 from kduel.explain.sharing.memory import Data, Memory, NamelessError
 from kduel.explain.symbols import Symbols
@@ -42,7 +33,7 @@ NAMED = "named-lines"
 """The cache's entries of named lines."""
 NAMING = 9
 """Version of the way in which lines are named: another one names them again."""
-KEEP_ALLOCATIONS = f"slub_debug=U,{KMALLOC}*"
+KEEP_ALLOCATIONS = f"slub_debug=U,{compare.KMALLOC}*"
 """Words of the command line with which the kernel keeps who allocated an object of kmalloc."""
 SNAPSHOT = "@SNAPSHOT@"
 
@@ -81,13 +72,13 @@ def step_index(ready: Ready, wanted: str) -> int:
 
 def explain_sharing(
     chosen: Subject, names: Sequence[str], wanted: str, *, cache: Cache, progress: Progress
-) -> SharingExplanation:
+) -> compare.SharingExplanation:
     """The lines of a step in these contenders' kernels, named. Raises InputError, NotMeasuredError, HostError."""
     ready = chosen.ready
     machine, index = exact_machine(ready), step_index(ready, wanted)
     arms = {arm.contender.name: arm for arm in ready.arms}
 
-    def count(name: str) -> SharedBy:
+    def count(name: str) -> compare.SharedBy:
         number = region_number(ready, index)
         found = name_lines(
             machine, arms[name], script_of_all_steps(ready, arms[name], chosen.seed), number, cache=cache
@@ -101,14 +92,14 @@ def explain_sharing(
         boots.pool(min(2, machine.parallel)) as threads,
     ):
         kernels = list(threads.map(count, names))
-    return compare_kernels(ready.study.steps[index].label, kernels, machine.facts["qemu"].split()[0])
+    return compare.compare_kernels(ready.study.steps[index].label, kernels, machine.facts["qemu"].split()[0])
 
 
 def medians(trial: Path, number: int) -> tuple[float, float]:
     """Steady and amortised lines of a region under the plain condition, as a trial of a run has them."""
     start = f'{{"region":{number},'
     line = next(line for line in (trial / SHARED_LINES).read_text().splitlines() if line.startswith(start))
-    return over_rounds(msgspec.json.decode(line, type=Region))
+    return compare.over_rounds(msgspec.json.decode(line, type=compare.Region))
 
 
 def region_number(ready: Ready, index: int) -> int:
@@ -117,33 +108,35 @@ def region_number(ready: Ready, index: int) -> int:
     return region_of(p.operation, p.other, p.workers, p.objects)
 
 
-def name_lines(machine: IcountMachine, arm: Arm, script: Script, number: int, *, cache: Cache) -> SharedBy:
+def name_lines(machine: IcountMachine, arm: Arm, script: Script, number: int, *, cache: Cache) -> compare.SharedBy:
     """The lines of a region in one kernel, named once. Raises NotMeasuredError (void, no types), HostError (QEMU)."""
     if machine.icount.layouts:
         raise InputError("lines cannot be named with layouts, in which addresses are random", "Omit --layouts.")
 
     def build(into: Path) -> None:
         found, namer, symbols = boot_with_details(machine, arm, script, number, into / "counted")
-        result = shared_by(arm.contender.name, arm.kernel.release, found, namer, symbols)
-        if any(line.name.startswith(KMALLOC) for line in result.lines):
+        result = compare.shared_by(arm.contender.name, arm.kernel.release, found, namer, symbols)
+        if any(line.name.startswith(compare.KMALLOC) for line in result.lines):
             # In a boot of its own, as what the kernel keeps of an allocation moves the lines of the objects.
             cmdline = f"{arm.contender.cmdline} {KEEP_ALLOCATIONS}".strip()
             other = structs.replace(arm, contender=structs.replace(arm.contender, cmdline=cmdline))
             try:
-                known = allocators(*boot_with_details(machine, other, script, number, into / "tracked"))
-                result = shared_by(arm.contender.name, arm.kernel.release, found, namer, symbols, known)
+                known = compare.allocators(*boot_with_details(machine, other, script, number, into / "tracked"))
+                result = compare.shared_by(arm.contender.name, arm.kernel.release, found, namer, symbols, known)
             except NotMeasuredError as error:
                 result.note = f"{arm.contender.name}: who allocated memory of kmalloc is not known: {error.message}"
         (into / "lines.json").write_bytes(msgspec.json.encode(result))
 
     key = digest(machine.key(make_trial(arm, script, 1, Path())), number, NAMING)
     with (cache.entry(NAMED, key, build) / "lines.json").open("rb") as stream:
-        return structs.replace(msgspec.json.decode(stream.read(), type=SharedBy), contender=arm.contender.name)
+        return structs.replace(
+            msgspec.json.decode(stream.read(), type=compare.SharedBy), contender=arm.contender.name
+        )
 
 
 def boot_with_details(
     machine: IcountMachine, arm: Arm, script: Script, number: int, into: Path
-) -> tuple[Region, Namer, Symbols]:
+) -> tuple[compare.Region, Namer, Symbols]:
     """A boot with the details of a region, its files below `into`, and what names them. Raises as `name_lines`."""
     trial = make_trial(arm, script, 1, into)
     trial.into.mkdir(parents=True)
@@ -171,11 +164,11 @@ def boot_with_details(
         snapshot.unlink()  # What has read it holds it still.
 
 
-def read_details(path: Path) -> Region:
+def read_details(path: Path) -> compare.Region:
     """The region with details. Raises NotMeasuredError where it was not reached."""
     for line in path.read_text().splitlines():
         if '"sites":' in line:
-            return msgspec.json.decode(line, type=Region)
+            return msgspec.json.decode(line, type=compare.Region)
     raise NotMeasuredError(
         "the operation was not counted", "Did it fail? `kduel run --suite exact-sharing` shows its error."
     )

@@ -45,38 +45,14 @@ BESIDE = {
 }
 """Of those, what is a contender's name beside one of its kind: a governor of idle CPUs, a policy, a form of packages."""
 QUALIFIERS = {
-    "p",
-    "c",
-    "real",
-    "cache",
-    "branch",
-    "page",
-    "context",
-    "core",
-    "fan",
-    "single",
-    "multi",
-    "per",
-    "total",
-    "n",
-}
+    "p", "c", "real", "cache", "branch", "page", "context", "core", "fan", "single", "multi", "per", "total", "n",
+}  # fmt: skip
 """Words beside those."""
 QUANTILES = {"percentile", "quantile", "percentage"}
 """Words in the heading of shares, of which each line of a distribution has another."""
 SIZES = {
-    "size",
-    "message",
-    "msg",
-    "buffer",
-    "buf",
-    "batch",
-    "packet",
-    "payload",
-    "chunk",
-    "record",
-    "request",
-    "file",
-}
+    "size", "message", "msg", "buffer", "buf", "batch", "packet", "payload", "chunk", "record", "request", "file",
+}  # fmt: skip
 """Words of the heading of a size that is asked for, as long as it is the same for a contender; else it may be measured."""
 EPOCH = 1e9
 """Seconds since 1970 in 2001: above that a time without a unit is a date."""
