@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cli.advice import as_words
+from kduel.cli.advice import advise_in_words, as_words
 from kduel.cli.own_study import own_study
+from kduel.core.errors import InputError
 from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study
 from kduel.study.steps import read_steps
@@ -162,6 +163,20 @@ def test_advice_is_in_the_form_in_which_the_user_writes(kduel, words: list[str],
 )  # fmt: skip
 def test_a_setting_is_advised_where_the_command_line_has_it(remedy: str, words: str) -> None:
     assert as_words(remedy) == words
+
+
+def test_a_benchmarks_advice_is_put_into_words_once(monkeypatch) -> None:
+    def refuse(_table: object) -> None:
+        raise InputError("it cannot be cut", "Give slices in [blocks].")
+
+    @advise_in_words
+    def command(contenders: tuple[str, ...]) -> None:
+        own_study(["fio"], None, None, None, None)
+
+    monkeypatch.setattr("kduel.study.steps.expand", refuse)
+    with pytest.raises(InputError) as caught:
+        command(contenders=("old", "new"))
+    assert caught.value.remedy == "Give slices in [blocks]. That takes a study file: `kduel init` writes one."
 
 
 def test_a_study_file_is_advised_in_toml(kduel, tmp_path: Path) -> None:

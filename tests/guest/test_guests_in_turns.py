@@ -63,7 +63,7 @@ def block(
         how = Launch(boot_deadline=deadline, deadline=deadline, seat=seat, pin=pin)
         return run(given, place / "console.log", how)
 
-    return run_in_turns([partial(boot_one, number) for number in range(len(codes))], turns)
+    return run_in_turns([partial(boot_one, number) for number in range(len(codes))], turns, cpus=len(codes))
 
 
 @pytest.mark.parametrize("count", [2, 3])

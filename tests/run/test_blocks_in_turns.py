@@ -275,20 +275,32 @@ def test_boots_that_a_step_measures_are_made_one_after_the_other():
     assert not measured("sysbench-cpu", "stress-ng", "memory")
 
 
-@pytest.mark.parametrize(("pinned", "together"), [([0, 1], True), ([0], False)])
-def test_guests_boot_together_only_with_a_cpu_for_each(tmp_path, monkeypatch, pinned, together):
-    monkeypatch.setattr(qemu, "run_in_turns", lambda *_, **__: [Outcome()] * 2)
+@pytest.mark.parametrize("pinned", [[0, 1], [0]])
+def test_the_cpus_of_guests_are_those_that_they_are_pinned_to(tmp_path, monkeypatch, pinned):
+    given = []
+    monkeypatch.setattr(qemu, "run_in_turns", lambda *_, cpus, **__: given.append(cpus) or [Outcome()] * 2)
     machine = SimpleNamespace(
         pin_of=lambda _: pinned, by_hand=lambda _: "", launch=print, judge=lambda _, one: one, raised=False
     )
     trials = [SimpleNamespace(arm=None, into=tmp_path)] * 2
     turns = BlockTurns(2, {"01-a": 0.05}, "1", boot_together=True)
     qemu.InQemu.boot_block(machine, trials, turns)
-    assert turns.boot_together is together
-    # What measures its boot has one at a time, whatever the CPUs.
-    alone = BlockTurns(2, {"01-a": 0.05}, "1")
-    qemu.InQemu.boot_block(machine, trials, alone)
-    assert not alone.boot_together
+    assert given == [len(pinned)] and turns.boot_together
+
+
+@pytest.mark.parametrize(("wanted", "cpus", "come"), [(True, 2, [2, 1, 1]), (True, 1, [1, 1]), (False, 2, [1, 1])])
+def test_guests_boot_together_only_with_a_cpu_for_each(monkeypatch, wanted, cpus, come):
+    """What measures its boot has one at a time, whatever the CPUs."""
+    turns, seen = BlockTurns(2, {"01-a": 0.05}, "1", boot_together=wanted), []
+    turns.seats = [SimpleNamespace(known=True, gone=False) for _ in range(2)]
+
+    def run_to_steps(seats):
+        seen.append(len(seats))
+        if len(seats) == 1:
+            seats[0].gone = True
+
+    monkeypatch.setattr(turns, "_run_to_steps", run_to_steps)
+    assert turns.run(cpus) and seen == come
 
 
 def test_memory_for_all_guests_must_be_there(tmp_path):

@@ -21,6 +21,10 @@ SETTING = re.compile(
 )
 
 
+class AdvisedError(InputError):
+    """An error whose remedy is in the words of a command line already."""
+
+
 def advise_in_words(command: F) -> F:
     """Decorator of a command whose `contenders` are words, or one study file: its errors advise in the same form."""
 
@@ -29,7 +33,7 @@ def advise_in_words(command: F) -> F:
         try:
             command(*arguments, **options)
         except InputError as error:
-            if not is_study_file(options["contenders"]):
+            if not isinstance(error, AdvisedError) and not is_study_file(options["contenders"]):
                 error.remedy = as_words(error.remedy)
             raise
 

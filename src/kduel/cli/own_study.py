@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from kduel.cli.advice import as_words
+from kduel.cli.advice import AdvisedError, as_words
 from kduel.cli.options import Word, option, plugin_option
 from kduel.core.errors import InputError
 from kduel.core.manifest import digest
@@ -117,7 +117,7 @@ def benchmarks_study(benchmarks: Sequence[str]) -> str:
                 machine = chosen.only_on or (EXACT_MACHINE if chosen.counts_instructions(parameters) else machine)
         except InputError as error:
             own = chosen.Parameters.__struct_fields__ if chosen else ()
-            raise InputError(
+            raise AdvisedError(
                 f"--benchmark {printable(words)}: {error.message}", as_words(error.remedy, of_benchmark=own)
             ) from error
         steps += "[[benchmark]]\n" + "".join(f"{as_toml(key)} = {as_toml(value)}\n" for key, value in table.items())

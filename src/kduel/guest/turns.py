@@ -251,13 +251,14 @@ class BlockTurns:
         self.began = 0.0
         self._whole = self._draw("whole")
 
-    def run(self) -> bool:
-        """Let the guests run until all have left. False, and at once, where one of them did not start."""
+    def run(self, cpus: int) -> bool:
+        """Let the guests run until all have left, each with a CPU for itself where there are so many. False, and at once, where one
+        of them did not start."""
         self._wait(lambda: all(seat.known or seat.gone for seat in self.seats))
         if not all(seat.known for seat in self.seats):
             return False
         self.began = time.monotonic()
-        if self.boot_together:
+        if self.boot_together and len(self.seats) <= cpus:
             self._boot_together()
         while left := [seat for seat in self.seats if not seat.gone]:
             for seat in left:
@@ -313,15 +314,15 @@ class BlockTurns:
 
 
 def run_in_turns(
-    guests: Sequence[Callable[[Seat], Outcome]], turns: BlockTurns, *, raised: bool = False
+    guests: Sequence[Callable[[Seat], Outcome]], turns: BlockTurns, *, cpus: int = 1, raised: bool = False
 ) -> list[Outcome]:
-    """Run a block's guests, each by a call of `kduel.guest.launch.run` with its seat; `raised` gives the thread that lets them go
-    weight against other work. Raises what the calls raise; no machine is left behind."""
+    """Run a block's guests, each by a call of `kduel.guest.launch.run` with its seat; they boot one after the other where they are
+    too many for `cpus` of the host. `raised` gives the thread that lets them go weight against other work. Raises what the calls raise; no machine is left behind."""
     with boots.pool(len(guests)) as threads:
         running = [threads.submit(run_in_seat, guest, seat) for guest, seat in zip(guests, turns.seats, strict=True)]
         # Only now: a thread takes the weight of the one that starts it.
         with priority.raise_own_thread() if raised else nullcontext():
-            started = turns.run()
+            started = turns.run(cpus)
         if not started:
             # One that did not start raises why; the others are killed.
             for future in as_completed(running):

@@ -136,13 +136,12 @@ class InQemu(GuestMachine):
         return structs.replace(own, facts=facts, void=void.code if void else "", message=void.message if void else "")
 
     def boot_block(self, trials: Sequence[Trial], turns: BlockTurns) -> list[Outcome]:
-        """Each trial in a fresh virtual machine, all alive at once, one of which runs at any moment of a step. They boot one after
-        the other where they are too many for the host's CPUs, those that they are pinned to."""
+        """Each trial in a fresh virtual machine, all alive at once, one of which runs at any moment of a step."""
         cpus = min(len(self.pin_of(trial.arm)) or len(os.sched_getaffinity(0)) for trial in trials)
-        turns.boot_together = turns.boot_together and len(trials) <= cpus
         for trial in trials:
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
-        done = run_in_turns([partial(self.launch, trial, None) for trial in trials], turns, raised=self.raised)
+        guests = [partial(self.launch, trial, None) for trial in trials]
+        done = run_in_turns(guests, turns, cpus=cpus, raised=self.raised)
         return [
             structs.replace(self.judge(trial, one), turns=seat.steps)
             for trial, one, seat in zip(trials, done, turns.seats, strict=True)
