@@ -151,10 +151,6 @@ class Link(Struct):
         return f"kduel-{self.number}"
 
     @property
-    def client_address(self) -> str:
-        return f"10.211.{self.number}.1"
-
-    @property
     def server_address(self) -> str:
         return f"10.211.{self.number}.2"
 
@@ -170,7 +166,7 @@ def make_link(link: Link, parameters: Iperf3Parameters) -> str:
     p, near, far = parameters, f"kduel{link.number}", f"kduel{link.number}p"
     inside = f"ip netns exec {link.namespace} "
     lines = [f"ip netns add {link.namespace}", f"ip link add {near} type veth peer name {far} netns {link.namespace}"]
-    for place, name, address in (("", near, link.client_address), (inside, far, link.server_address)):
+    for place, name, address in (("", near, f"10.211.{link.number}.1"), (inside, far, link.server_address)):
         lines += [f"{place}ip addr add {address}/24 dev {name}", f"{place}ip link set {name} mtu {p.mtu} up"]
         if not p.offload:
             lines.append(f"{place}ethtool -K {name} tso off gso off gro off")

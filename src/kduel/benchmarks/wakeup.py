@@ -188,12 +188,6 @@ def read_kwake(text: str, parameters: WakeupParameters) -> WakeupOutput:
     return out
 
 
-def bucket_edge(value: int) -> int:
-    """The lower end of the bucket of kwake's histogram that a value is counted in: 32 buckets to each doubling."""
-    shift = max(0, value.bit_length() - 6)
-    return value >> shift << shift
-
-
 def check_distribution(distribution: WakeupTimes, name: str) -> None:
     """Raises ParseError unless minimum, percentiles and maximum lie in the buckets of the histogram that carry them."""
     edges = [edge for edge, _ in distribution.histogram]
@@ -207,7 +201,8 @@ def check_distribution(distribution: WakeupTimes, name: str) -> None:
             continue
         # By nearest rank, as kwake does it.
         rank = min(max(0, int(share * distribution.n - 1e-9)), distribution.n - 1)
-        if edges[bisect.bisect_right(reached, rank)] != bucket_edge(value):
+        shift = max(0, value.bit_length() - 6)
+        if edges[bisect.bisect_right(reached, rank)] != (value >> shift << shift):
             raise ParseError(f"the {name} {figure} is {value} ns, and its samples lie elsewhere in the histogram")
         told[figure] = value
     check_ascending(told)

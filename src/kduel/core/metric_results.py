@@ -89,6 +89,7 @@ class MachinesResult(Struct, kw_only=True):
 
     @property
     def contradicting(self) -> list[str]:
+        """The machines that contradict the others."""
         return [one.machine for one in self.effects if one.contradicts]
 
     @property

@@ -80,6 +80,8 @@ class TailResult(Struct, kw_only=True):
 
 
 class ShiftPoint(Struct, kw_only=True):
+    """The change of one quantile."""
+
     share: float
     effect_pct: float | None
     low_pct: float | None

@@ -193,7 +193,8 @@ def run(machine: VirtualMachine, console: Path, how: Launch) -> Run:
                 seat.join(process, turns)
         ended = watch.until_gone(how.boot_deadline, how.deadline, how.linger)
         if seat is not None:
-            seat.look_at_end()
+            with seat.changed:
+                seat.ending = True
             if seat.unanswered:
                 ended = "hung"
         if recorder and ended != "off":

@@ -89,12 +89,6 @@ def no_kvm(why: str) -> HostError:
     return HostError(f"KVM does not work on this host: {why}", 'Repair it, or allow accel = "tcg".')
 
 
-def check_accelerator(wanted: str) -> None:
-    """Raises HostError where `kvm` is requested, and it is seen at once that it does not work."""
-    if wanted == "kvm" and (why := why_closed()):
-        raise no_kvm(why)
-
-
 def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
     """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
     if wanted == "tcg":

@@ -148,11 +148,6 @@ class Seat:
                 self.marks.append(Mark(step, ended, time.monotonic()))
                 self.changed.notify_all()
 
-    def look_at_end(self) -> None:
-        """The guest is about to be looked at, and cut off: it is not held any more."""
-        with self.changed:
-            self.ending = True
-
     def leave(self) -> None:
         """The guest is gone, or was not started."""
         with self.changed:

@@ -21,6 +21,7 @@ from kduel.guest.busybox import busybox
 from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import Launch, Run, Side, card_words, run
+from kduel.guest.probe import no_kvm, why_closed
 from kduel.guest.root import Root, check_root_kept, root_image
 from kduel.guest.silent import boot_again
 from kduel.guest.size import MOST_DISK, check_memory_of_host, mebibytes, why_no_memory
@@ -343,7 +344,8 @@ class Qemu(MachineKind[QemuSettings]):
         """QEMU; KVM, where it is requested; and the memory."""
         qemu_version()
         priority.is_wanted()
-        probe.check_accelerator(settings.accel)
+        if settings.accel == "kvm" and (why := why_closed()):
+            raise no_kvm(why)
         check_memory_of_host(settings.memory)
 
     def check_kept(self, settings: QemuSettings, needs: Needs, cache: Cache) -> None:

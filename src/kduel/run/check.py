@@ -110,16 +110,6 @@ def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
     return exact
 
 
-def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
-    """Raises InputError where only another kind of machine can carry out a step."""
-    for step, chosen, _ in prepared:
-        if chosen.only_on not in ("", kind.name):
-            raise InputError(
-                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
-                f"Give --machine {chosen.only_on}; or leave the step out.",
-            )
-
-
 def check_unit(study: Study, reboots: bool) -> None:
     """Raises InputError where trials are to be boots and the machine does not reboot."""
     if not reboots and study.blocks.unit != "load":

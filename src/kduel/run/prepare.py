@@ -103,7 +103,12 @@ def read_study(study: Study, origin: str = "", lock: Lock | None = None) -> Reso
     except InputError as error:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
-    check.check_kind(kind, prepared)
+    for step, chosen, _ in prepared:
+        if chosen.only_on not in ("", kind.name):
+            raise InputError(
+                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
+                f"Give --machine {chosen.only_on}; or leave the step out.",
+            )
     check.check_counted(study, kind, prepared)
     check.check_turns(study, kind, settings, prepared)
     check.check_load_of_host(study, kind.exact or kind.records_host)

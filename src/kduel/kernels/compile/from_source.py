@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 from msgspec import Struct
 
 from kduel.core.background_task import repeat_beside
@@ -20,7 +21,7 @@ from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.compile.make import Make, StoppedBuild, Unbuildable, clean_environment, run_logged, wants_modules
 from kduel.kernels.compile.recipe import KernelRecipe, configure, fingerprint, read_recipe
-from kduel.kernels.compile.source import SourceTree, patch_tree, provenance_of
+from kduel.kernels.compile.source import SourceTree, patch_tree
 from kduel.kernels.compile.toolchain import compiler_version
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.image import identify
@@ -56,8 +57,11 @@ class CompilePlan(Struct, frozen=True, kw_only=True):
     @property
     def facts(self) -> dict[str, Any]:
         """For the provenance."""
+        facts: dict[str, Any] = msgspec.to_builtins(self.source.facts)
         return {
-            **provenance_of(self.source),
+            **facts,
+            "identity": self.source.identity,
+            "version": self.source.version,
             "exact": self.exact,
             "recipe": self.recipe.config,
             "architecture": self.recipe.arch,

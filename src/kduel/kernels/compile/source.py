@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from kduel.core.background_task import repeat_beside
@@ -155,9 +154,3 @@ def version_in(makefile: str, *, complete: bool) -> str:
             "this is no source tree of the Linux kernel: its Makefile has no version", "Give a kernel's source."
         )
     return f"{numbers['VERSION']}.{numbers['PATCHLEVEL']}.{numbers['SUBLEVEL']}{numbers.get('EXTRAVERSION', '')}"
-
-
-def provenance_of(source: SourceTree) -> dict[str, Any]:
-    """Facts of the source that a kernel's provenance keeps."""
-    facts: dict[str, Any] = msgspec.to_builtins(source.facts)
-    return {**facts, "identity": source.identity, "version": source.version}

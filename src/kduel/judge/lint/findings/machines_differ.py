@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
-from kduel.judge.lint.findings.machines_disagree import comparison_text, machine_effects
+from kduel.judge.lint.findings.machines_disagree import comparison_text
 
 
 def differing(case: Case) -> Iterator[str]:
     """Each machine that the verdict's own statistics distinguish from the others, with the same verdict."""
-    for effect in machine_effects(case):
+    for effect in case.result.machines.effects if case.result.machines else []:
         if effect.differs and not effect.contradicts:
             yield f"The effect on {effect.machine} differs in size from that on the others: {comparison_text(case, effect)}."
 

@@ -19,11 +19,6 @@ def contradicting(case: Case) -> Iterator[str]:
             )
 
 
-def machine_effects(case: Case) -> list[MachineEffect]:
-    """The effects by machine; none where one machine measured."""
-    return case.result.machines.effects if case.result.machines else []
-
-
 def comparison_text(case: Case, effect: MachineEffect) -> str:
     """A machine's effect with its interval, and that of the others."""
     unit = "%" if case.result.scale == "ratio" else case.result.unit
