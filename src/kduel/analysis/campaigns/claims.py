@@ -166,7 +166,7 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         missing = claim.before if change is None or change.baseline_mean is None else claim.after
         return JudgedClaim(claim=claim, standing="not supported", reasons=[f"There is no value of it for {missing}."])
     ratio = 100 * (change.mean / change.baseline_mean - 1)
-    known = change.n > 1 or between.exact or change.scale == "exact"
+    known = between.has_enough_values(change)
     judged = JudgedClaim(claim=claim, standing="supported", change_pct=ratio)
     if claim.printed and not agrees(ratio, claim.printed):
         judged.standing = "contradicted"

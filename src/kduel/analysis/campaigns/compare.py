@@ -80,6 +80,10 @@ class ColumnChange(Struct, kw_only=True):
     unlike: dict[str, str] = field(default_factory=dict)
     """Metrics that the two measured with different parameters of the benchmark, which decides nothing, and what differs."""
 
+    def has_enough_values(self, change: MetricResult) -> bool:
+        """True if each column has several values of it, or exact ones, which have no part of chance."""
+        return change.n > 1 or self.exact or change.scale == "exact"
+
 
 class Campaigns(Struct, kw_only=True):
     schema: int = SCHEMA
