@@ -300,6 +300,7 @@ def test_guests_boot_together_only_with_a_cpu_for_each(monkeypatch, wanted, cpus
             seats[0].gone = True
 
     monkeypatch.setattr(turns, "_run_to_steps", run_to_steps)
+    monkeypatch.setattr(turns, "_boot_together", lambda: run_to_steps(turns.seats))
     assert turns.run(cpus) and seen == come
 
 

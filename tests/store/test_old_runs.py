@@ -43,7 +43,7 @@ def test_an_old_run_is_reported_as_it_was(output, unpack: Callable[[str], Path],
 
 @pytest.mark.slow
 def test_old_runs_are_compared(output, unpack: Callable[[str], Path]):
-    for kind in sorted({*KINDS} - {"interrupted", "process"}):
+    for kind in sorted({*KINDS} - {"interrupted", "merged", "process"}):
         run = unpack(kind)
         for words in (["diff", run], ["query", "--history", run], ["report", run]):
             assert output(*words)
