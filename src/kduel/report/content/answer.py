@@ -14,19 +14,9 @@ from kduel.core.metric_results import BYTES, COUNTS, HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.lint.findings import maximum
+from kduel.judge.verdict import headline
 from kduel.judge.verdict.agreement import chance_of_sign, fewest
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import (
-    COUNTING,
-    compared_pairs,
-    disagreement,
-    headline_of,
-    matters,
-    shows_difference,
-    side,
-    undecided_text,
-    word_of_same,
-)
 from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.unfinished import find_unfinished, may_continue
 from kduel.report.content.candidates import candidates_claim
@@ -107,7 +97,7 @@ def answer(results: Results, run: str = "RUN") -> Answer:
         *(part_answer(one, "Counted exactly: ") for one in before),
         part_answer(last, f"{evidence(last).label}: " if before else ""),
     ]
-    pairs = {pair for one in results.parts for pair in compared_pairs(one)}
+    pairs = {pair for one in results.parts for pair in headline.compared_pairs(one)}
     if before and len(pairs) == 1:
         (baseline, contender), timed = pairs.pop(), parts[-1]
         again = f"with {visible(contender, 200)} against {visible(baseline, 200)}, "
@@ -120,19 +110,21 @@ def answer(results: Results, run: str = "RUN") -> Answer:
 
 def contradicts(counted: Sequence[Results], timed: Results) -> bool:
     """True if counts show the opposite of what times show."""
-    shown, seen = ({side(m) for one in some for m in one.gating if matters(m)} for some in (counted, [timed]))
+    shown, seen = (
+        {headline.side(m) for one in some for m in one.gating if headline.matters(m)} for some in (counted, [timed])
+    )
     return bool({("better", "worse"), ("worse", "better")} & set(itertools.product(shown, seen)))
 
 
 def part_answer(results: Results, label: str = "") -> AnswerPart:
     """The answer of one part, with its certainty and, where the run did not end, how far it came."""
-    compared = compared_pairs(results)
+    compared = headline.compared_pairs(results)
     if results.effects:
         claims = [visible(one.text, 1000) for one in results.headlines[:MOST_EFFECTS]]
         rest, more = len(results.headlines) - MOST_EFFECTS, "more sentence"
     elif len(compared) > MOST_PAIRS and (metrics := all_undecided_alike(results)):
         names = visible(compared[0][0], 200), f"any of {len(compared)} contenders"
-        claims = [f"Undecided: {undecided_text(metrics, *names, gating_rule(results).fewest)}"]
+        claims = [f"Undecided: {headline.undecided_text(metrics, *names, gating_rule(results).fewest)}"]
         rest, more = 0, ""
     else:
         compared.sort(key=lambda pair: not differing(results, *pair)[1])
@@ -154,7 +146,7 @@ def all_undecided_alike(results: Results) -> list[MetricResult]:
     """The metrics of all pairs where one sentence holds for each: against one baseline, sampled, and nothing but trials is lacking."""
     metrics = [m for m in results.gating if m.n and not m.by_harness]
     own = any(m.decided or m.torn or m.contradicted or m.scale == "exact" for m in metrics)
-    whole = {(m.baseline, m.contender) for m in metrics} == set(compared_pairs(results))
+    whole = {(m.baseline, m.contender) for m in metrics} == set(headline.compared_pairs(results))
     alike = len({m.baseline for m in metrics}) == 1 and whole and not own and find_unfinished(results) is None
     return metrics if alike else []
 
@@ -164,20 +156,22 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     metrics, large = differing(results, baseline, contender)
     beside = [] if large else other_differences(results, baseline, contender)
     if not large and not beside:
-        return headline_of(results, baseline, contender)
-    named, others = largest_words([*metrics, *beside], large or beside[:1], alone=len(compared_pairs(results)) == 1)
+        return headline.headline_of(results, baseline, contender)
+    named, others = largest_words(
+        [*metrics, *beside], large or beside[:1], alone=len(headline.compared_pairs(results)) == 1
+    )
     if beside[1:] and all(m.better == "none" for m in beside):
         named = [f"{len(beside)} other metrics differ (neither way is better)"]
     elif beside[1:]:
         named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"]
     rest = []
     same = [m for m in metrics if is_same(m)]
-    for count, word in ((sum(not m.decided for m in metrics), "undecided"), (len(same), word_of_same(same))):
+    for count, word in ((sum(not m.decided for m in metrics), "undecided"), (len(same), headline.word_of_same(same))):
         rest += [f"{count} {word}"] if count else []
-    torn = disagreement(metrics, "metric")
+    torn = headline.disagreement(metrics, "metric")
     beginning = f"With {visible(contender, 200)} against {visible(baseline, 200)}"
     sided = [m for m in metrics if m.better != "none"]
-    if sided and all(side(m) == "neutral" for m in large):
+    if sided and all(headline.side(m) == "neutral" for m in large):
         whole = plural(len(metrics), "benchmark" if all_placed(results) else "metric")
         counts = f": of {whole}, {', '.join(rest)}" if rest else ""
         if rest and not large and len(rest) == 1:
@@ -209,7 +203,7 @@ def largest_words(
 ) -> tuple[list[str], list[str]]:
     """`job takes 5.0 % longer (+4.2 to +5.8 %)`: the first loss and gain of `large`, which is ordered; then how many more there are of
     each side. Two of one side where a pair stands `alone`. `metrics` are those among which names must distinguish."""
-    sides = [[m for m in large if side(m) == kind] for kind in ("worse", "better", "neutral")]
+    sides = [[m for m in large if headline.side(m) == kind] for kind in ("worse", "better", "neutral")]
     foremost = [one[0] for one in sides[:2] if one] or [*large[:1]]
     foremost += [m for one in sides for m in one] if alone else []
     chosen = list({id(m): m for m in foremost}.values())[:2]
@@ -219,13 +213,13 @@ def largest_words(
 
 def is_same(metric: MetricResult) -> bool:
     """True if its difference is shown to be too small to matter, or to be none."""
-    return metric.claimed and not matters(metric)
+    return metric.claimed and not headline.matters(metric)
 
 
 def more_words(others: Sequence[MetricResult]) -> list[str]:
     """`4 worse`, `2 better`: the direction of what is not named."""
     kinds = (("worse", "worse"), ("better", "better"), ("neutral", "different"))
-    counts = [(sum(side(m) == kind for m in others), word) for kind, word in kinds]
+    counts = [(sum(headline.side(m) == kind for m in others), word) for kind, word in kinds]
     return [f"{count} {word}" for count, word in counts if count]
 
 
@@ -235,7 +229,7 @@ def other_differences(results: Results, baseline: str, contender: str) -> list[M
         return []
     mine = [m for m in results.gating if (m.baseline, m.contender) == (baseline, contender) and not m.by_harness]
     firsts = set(map(id, first_metrics(mine)))
-    return sorted((m for m in mine if matters(m) and id(m) not in firsts), key=largest_first)
+    return sorted((m for m in mine if headline.matters(m) and id(m) not in firsts), key=largest_first)
 
 
 def first_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
@@ -247,7 +241,7 @@ def differing(results: Results, baseline: str, contender: str) -> tuple[list[Met
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     metrics = [m for m in [m for m in mine if m.role == "primary"] or mine if not m.by_harness]
     metrics = first_metrics(metrics) if all_placed(results) else metrics
-    large = [m for m in metrics if matters(m)]
+    large = [m for m in metrics if headline.matters(m)]
     return metrics, sorted(large, key=lambda m: (any(one.code == MAXIMUM for one in m.warnings), *largest_first(m)))
 
 
@@ -257,7 +251,7 @@ def metric_words(metric: MetricResult, among: Sequence[MetricResult]) -> str:
     words, name = operation_words(metric)
     alone = sum(one.benchmark == metric.benchmark for one in among) == 1
     plain = metric.statistic in ("value", "mean", "median", "total") and "latency" not in metric.aspect
-    says = metric.unit in COUNTING or metric.unit in TIME_UNITS or bool(RATE.search(metric.unit))
+    says = metric.unit in headline.COUNTING or metric.unit in TIME_UNITS or bool(RATE.search(metric.unit))
     if alone and plain and says and not (words and metric.unit in COUNTS):
         name = visible(metric.benchmark, 200)
     if not words:
@@ -278,8 +272,8 @@ def change_words(metric: MetricResult, size: str = "") -> str:
     """`takes 31.2 % longer`; `size` is the change as it is to be shown."""
     size = size or change_size(metric)
     up, size = size.startswith("+"), size.lstrip("+−")
-    if metric.unit in COUNTING:
-        verb, what = COUNTING[metric.unit]
+    if metric.unit in headline.COUNTING:
+        verb, what = headline.COUNTING[metric.unit]
         return f"{verb} {size} {'more' if up else 'fewer'} {what}"
     if metric.unit in TIME_UNITS:
         verb, less = ("is", "shorter") if "latency" in f"{metric.aspect}{metric.metric}" else ("takes", "less time")
@@ -328,7 +322,7 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     seen = in_sight(undecided, results)
     thing = "cell" if len(seen) < len(undecided) else "comparison"
     some = f"{plural(len(seen), thing)} {'is' if len(seen) == 1 else 'are'} undecided"
-    rest = some if any(map(matters, results.gating)) else "Undecided"
+    rest = some if any(map(headline.matters, results.gating)) else "Undecided"
     sentence = rest + foremost_reason(seen, results)
     if rest == "Undecided" and ONCE in certainty(results):
         remedy = sentence.partition(": ")[2]
@@ -364,7 +358,7 @@ def in_sight(undecided: list[MetricResult], results: Results) -> list[MetricResu
     """Those that the cells of a matrix show, where there are any: the answer counts them."""
     if not all_placed(results):
         return undecided
-    firsts = {id(m) for pair in compared_pairs(results) for m in differing(results, *pair)[0]}
+    firsts = {id(m) for pair in headline.compared_pairs(results) for m in differing(results, *pair)[0]}
     return [m for m in undecided if id(m) in firsts] or undecided
 
 
@@ -381,7 +375,7 @@ def blocks_wanted(undecided: Sequence[MetricResult], results: Results) -> int:
 def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
     """The command that shows what schedulers did otherwise, where the run can tell."""
     kinds = {step.label: step.benchmark for step in results.steps}
-    woken = [m for m in results.gating if shows_difference(m) and kinds.get(m.benchmark) in EXPLAINED]
+    woken = [m for m in results.gating if headline.shows_difference(m) and kinds.get(m.benchmark) in EXPLAINED]
     if woken and results.machine.settings.get("scheduling"):
         largest = min(woken, key=largest_first)
         return "Which tasks had the CPU while slow wake-ups waited:", explain_command(results, run, largest)
@@ -392,7 +386,7 @@ def scheduler_step(results: Results, run: str) -> tuple[str, str] | None:
 
 def why_nothing_follows(results: Results) -> str:
     """Sentence on why no command does, where nothing is left undecided."""
-    if any(m.hint and shows_difference(m) for m in results.gating) and results.paired:
+    if any(m.hint and headline.shows_difference(m) for m in results.gating) and results.paired:
         return "For verdicts in place of hints, name primary metrics in the study and measure again."
     if any(m.depends for m in results.gating):
         return "No further trial decides what depends on conditions."
