@@ -1,6 +1,7 @@
 """kernel-size: what the contender's kernel takes in flash and in RAM, on the machine `build`."""
 
 import re
+from pathlib import Path
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
@@ -19,22 +20,7 @@ SIZE = re.compile(
     r"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+([0-9a-f]{1,16})[ \t]+\S+", re.ASCII
 )
 """The line of `size`: text, data, bss, their sum, the same hexadecimal, the file."""
-SCRIPT = """\
-cd "$KDUEL_OBJECTS"
-# shellcheck disable=SC2086 # several words
-[ -e vmlinux ] || "$KDUEL_MAKE" -s -j"$(nproc)" $KDUEL_TARGETS >"$KDUEL_STEP/build.log" 2>&1
-"${KDUEL_CROSS}size" vmlinux >"$KDUEL_STEP/size"
-"${KDUEL_CROSS}size" -A -d vmlinux >"$KDUEL_STEP/sections"
-wc -c <"$KDUEL_IMAGE" >"$KDUEL_STEP/image"
-if [ "$KDUEL_COMPRESSED" = yes ]; then
-    wc -c <"$KDUEL_IMAGE"
-else
-    "${KDUEL_CROSS}objcopy" -O binary vmlinux vmlinux.bin
-    gzip -9 -n -c vmlinux.bin | wc -c
-fi >"$KDUEL_STEP/compressed"
-find . -name '*.ko' -type f -exec wc -c {} \\; | sort -k2 >"$KDUEL_STEP/modules"
-wc -l <"$KDUEL_STEP/modules" >"$KDUEL_STEP/modules-count"
-"""
+SCRIPT = Path(__file__).with_suffix(".sh").read_text("utf-8")
 INITRAMFS = """\
 for file in usr/initramfs_data.cpio usr/initramfs_inc_data; do
     [ -e "$file" ] && wc -c <"$file" >"$KDUEL_STEP/initramfs" && exit 0

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -22,19 +23,7 @@ EVENTS = (
     "sched/sched_switch", "sched/sched_waking", "irq/irq_handler_entry", "irq/irq_handler_exit", "irq/softirq_entry",
     "irq/softirq_exit", "timer/hrtimer_start", "irq_vectors",
 )  # fmt: skip
-LAST_PATH = r"""
-{ line[NR] = $0 }
-/hit latency threshold/ { end = NR }
-END {
-  if (!end) exit
-  match(line[end], /-[0-9]+ +\[[0-9]+\]/); who = substr(line[end], RSTART, RLENGTH)
-  cpu = substr(who, index(who, "["))
-  for (start = end; start > 1; start--) if (index(line[start], who) && line[start] ~ /hrtimer_start.*hrtimer_wakeup/) break
-  print "path"
-  for (; start <= end; start++) if (index(line[start], cpu)) print line[start]
-}
-"""
-"""awk: from the whole trace the events of one CPU, from where the late task set its timer to where it noticed to be late."""
+LAST_PATH = Path(__file__).with_suffix(".awk").read_text("utf-8")
 LINE = re.compile(r"\s*\S.*?-(\d+)\s+\[\d+\]\s+\S+\s+(\d+\.\d+): (\w+): ?(.*)")
 CAUSES = {
     "timer-late": "the timer's interrupt came late: interrupts were off, or the machine was away",

@@ -9,6 +9,7 @@ from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number
 from kduel.benchmarks.support.reading import Natural, check_positive, check_unique, read_file, read_json, split_lines
 from kduel.core.experiment import Metric
+from kduel.core.toml import table_beside
 
 ALGORITHMS = {"lz4": ("lz4_compress", "lz4"), "lzo-rle": ("lzo", "lzo_rle"), "zstd": ("zstd",)}
 """Modules of each compression."""
@@ -101,18 +102,20 @@ class MemoryPressure(Benchmark[PressureParameters]):
 
     def script(self, parameters: PressureParameters) -> str:
         p = parameters
-        file = ' --file "$KDUEL_SCRATCH/file"' if p.memory == "file" else ""
+        shell: dict[str, str] = table_beside(__file__)
+        file, swap = ' --file "$KDUEL_SCRATCH/file"', ""
+        if p.memory == "anonymous":
+            file, swap = "", shell[p.swap].format(algorithm=p.algorithm, mib=SWAP_SIZE * p.size, pages=p.page_cluster)
         return (
-            GROUP.format(limit=p.limit)
-            + ("" if p.memory == "file" else SWAPS[p.swap].format(algorithm=p.algorithm, mib=SWAP_SIZE * p.size))
-            + ("" if p.memory == "file" else CLUSTER.format(pages=p.page_cluster))
+            shell["group"].format(limit=p.limit)
+            + swap
             + 'cd "$KDUEL_STEP"\n'
             + 'sh -ec \'echo $$ >"$0/cgroup.procs"; exec "$@"\' "$group" "$KDUEL_PROGRAMS/kpress"'
             + f" --mib {p.size} --touches {p.touches} --pattern {p.pattern} --seed {p.seed} --writes {p.writes}{file}"
             + (" --huge 1" if p.huge_pages else "")
             + (f" --read-every {p.read_every}" if p.read_every else "")
             + ' "$group/memory.stat" /proc/vmstat || {\n'
-            + KILLED
+            + shell["killed"]
         )
 
     def seconds(self, parameters: PressureParameters) -> float:
@@ -151,60 +154,5 @@ class MemoryPressure(Benchmark[PressureParameters]):
             values["swap-ins"] = growth("vmstat pswpin") + zswap
         return values
 
-
-GROUP = """\
-groups=$(grep ' cgroup2 ' /proc/mounts | head -n 1 | cut -d ' ' -f 2)
-grep -qw memory "$groups/cgroup.controllers" 2>/dev/null || {{ echo "there is no memory controller in a cgroup2" >&2; exit 1; }}
-echo +memory >"$groups/cgroup.subtree_control"
-group=$groups/kduel-pressure-$$
-restore=:
-trap 'cd /; rmdir "$group"; eval "$restore"' EXIT
-trap 'exit 143' TERM INT
-mkdir "$group"
-echo {limit}M >"$group/memory.max"
-"""
-"""The group is there before the swap, so that what fails restores what is there. `restore` grows at its front. A step that was ended for
-its timeout may leave its group behind: each has a name of its own."""
-
-KILLED = """\
-status=$?
-if grep -q '^oom_kill [1-9]' "$group/memory.events"; then echo "the kernel killed kpress for lack of memory" >&2; fi
-exit $status
-}
-"""
-
-CLUSTER = """\
-restore="echo $(cat /proc/sys/vm/page-cluster) >/proc/sys/vm/page-cluster; $restore"
-echo {pages} >/proc/sys/vm/page-cluster
-"""
-
-DISK = """\
-fallocate -l {mib}M "$KDUEL_SCRATCH/swap" || {{ echo "the scratch disk has no room for {mib} MiB of swap" >&2; exit 1; }}
-chmod 600 "$KDUEL_SCRATCH/swap"
-mkswap "$KDUEL_SCRATCH/swap" >&2
-swapon -p 32767 "$KDUEL_SCRATCH/swap"
-restore="swapoff '$KDUEL_SCRATCH/swap'; $restore"
-"""
-
-SWAPS = {
-    "zram": """\
-number=$(cat /sys/class/zram-control/hot_add) || {{ echo "this kernel has no zram" >&2; exit 1; }}
-restore="echo $number >/sys/class/zram-control/hot_remove; $restore"
-echo {algorithm} >"/sys/block/zram$number/comp_algorithm"
-echo {mib}M >"/sys/block/zram$number/disksize"
-mkswap "/dev/zram$number" >&2
-swapon -p 32767 "/dev/zram$number"
-restore="swapoff /dev/zram$number; $restore"
-""",
-    "disk": DISK,
-    "zswap": """\
-zswap=/sys/module/zswap/parameters
-[ -e "$zswap/enabled" ] || {{ echo "this kernel has no zswap" >&2; exit 1; }}
-restore="echo $(cat $zswap/compressor) >$zswap/compressor; echo $(cat $zswap/enabled) >$zswap/enabled; $restore"
-echo {algorithm} >"$zswap/compressor"
-echo Y >"$zswap/enabled"
-"""
-    + DISK,
-}
 
 PLUGIN = MemoryPressure()

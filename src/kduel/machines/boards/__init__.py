@@ -1,26 +1,4 @@
-"""Boards, one file each. `NAME.toml` here is a board of that name; a path names any other file.
-
-summary = "..."                one line
-architecture = "aarch64"       as `uname -m` says it
-console = "ttyAMA0"            the serial line that the kernel is to speak on
-memory = "512M"
-cpus = 1
-cmdline = "earlycon"           words that every kernel gets here
-root = "ram"                   where the root lies: "ram", the initial RAM disk; "disk" or "nfs", which the kernel mounts as
-                               the command line says (root=...)
-tree = ""                      for "nfs": the directory that your server offers; each trial replaces what is in it
-clocksource = "arch_sys_counter"   what a trial must have run on; empty: whatever the kernel takes
-modules = ["virtio_console"]   what of a kernel's modules a guest needs to send its results home
-busybox = ""                   a static busybox, where Debian has none for the architecture
-
-[qemu]                         how QEMU makes it
-program = "qemu-system-aarch64"
-package = "qemu-system-arm"    Debian's package of that program
-machine = "virt"
-cpu = "cortex-a72"
-results = "virtio"             the way home: a port of virtio-serial, or the device name of a second serial line
-extra = []                     further arguments; with root = "disk", @ROOT@ stands for the disk's file
-"""
+"""Boards, one file each (docs/boards.md has its keys). `NAME.toml` here is a board of that name; a path names any other file."""
 
 from collections.abc import Iterator
 from importlib import resources

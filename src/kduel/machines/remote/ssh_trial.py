@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
@@ -37,19 +38,7 @@ OWN_WORDS = "   "
 """Stands before a contender's own words: kernels ignore it, and a later run tells them from the machine's."""
 RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
-END = """\
-for d in {place}/kduel-*; do
-    [ -O "$d" ] && [ ! -L "$d" ] && [ -r "$d/session" ] || continue
-    read -r s <"$d/session"
-    for p in $(ps -o pid= -s "$s"); do
-        case $(readlink "/proc/$p/cwd") in
-            "$d" | "$d"/*) for q in $(ps -o pid= -s "$s"); do kill -KILL "$q"; done; break ;;
-        esac
-    done
-    sh "$d/conditions.sh" restore
-    rm -rf "$d"
-done"""
-"""Ends scripts of abandoned trials by their session, if in the trial's directory, and restores what they set."""
+END = Path(__file__).with_suffix(".sh").read_text("utf-8")
 
 
 class Observation(Struct, frozen=True):
@@ -145,7 +134,7 @@ class Journey:
 
     def end_scripts(self) -> None:
         """End what trials left at work there, and put back what they set. Raises ConnectionLost and TrialRefused."""
-        self.connection.run(END.format(place=shlex.quote(self.settings.directory.rstrip("/"))))
+        self.connection.run(f"place={shlex.quote(self.settings.directory.rstrip('/'))}\n{END}")
 
     def end_dead_trial(self) -> Outcome:
         """Keep a dead machine's messages, remove the trial's files there. Raises ConnectionLost, TrialRefused."""

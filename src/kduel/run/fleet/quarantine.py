@@ -1,18 +1,5 @@
-"""Rules for taking a machine out of service: by how many of its trials are void, by how long they take, and by whether it
-tells one contender from another that is the same. The values that are compared play no part, so that leaving a machine out
-cannot favour a contender.
-
-Checked after each complete round, over all of a machine's trials so far:
-- void: three or more of its trials are void, and so many or more would occur by chance with a probability below
-  LEVEL / machines, if its share of void trials were that of the other machines in service (Fisher's exact test);
-- slow: its last SLOW_BLOCKS blocks each took over SLOW times the median block of the other machines, so that all others
-  wait for it. It is a fact about the machine: both contenders run in each block;
-- apart: where the study has contenders that differ in their names alone, beside others, and the mean difference of such a
-  pair on this machine is not 0: Student's t over FEWEST_TWINS blocks or more, its probability below LEVEL / (machines x
-  pairs x metrics). The standard deviation is the machine's own, or that of the other machines where that is larger, so that
-  values which repeat by chance are no evidence. A study of nothing but equal contenders tests the method: there no machine is
-  taken out for its differences.
-"""
+"""Rules for taking a machine out of service (docs/fleets.md, Quarantine), by its behaviour: the values that are compared play no
+part, so that leaving a machine out cannot favour a contender."""
 
 import math
 import statistics
