@@ -519,3 +519,77 @@ bytes  bytes   bytes    secs.    {unit}/sec
 """
     (found,) = imported(tmp_path, text, text).values()
     assert found.metric.unit == "Mbit/s" and found.values["old"] == [pytest.approx(megabits)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["old_1,old_2,new_1,new_2", "old run 1,old run 2,new run 1,new run 2", "old (1),old (2),new (1),new (2)",
+     "old avg,new avg,old std,new std", "median old,median new,max old,max new"],
+)  # fmt: skip
+def test_several_columns_of_each_contender_are_no_contenders(columns: str, tmp_path: Path) -> None:
+    assert "are repetitions of" in (
+        said := refused(tmp_path, table(f"benchmark,{columns}", "pipe,1.5,1.6,1.7,1.8"))
+    ) or ("are figures of" in said)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["6.1-eevdf,6.1-bore,6.12-eevdf,6.12-bore", "patch-1,patch-2", "throughput-performance,latency-performance", "6.1.1,6.1.2,6.12.1,6.12.2",
+     "linux-6.1.1,linux-6.1.2,linux-6.12.1,linux-6.12.2"],
+)  # fmt: skip
+def test_contenders_of_two_factors_are_contenders(columns: str, tmp_path: Path) -> None:
+    (found,) = imported(
+        tmp_path, table(f"benchmark,{columns}", "pipe,1.5,1.6,1.7,1.8"[: -4 * (columns.count(",") == 1) * 2 or None])
+    ).values()
+    assert list(found.values) == columns.split(",")
+
+
+@pytest.mark.parametrize("line", ["mean,1,1.55", "Average,,1.55", "geomean,3,1.55"])
+def test_a_line_that_is_calculated_from_others_is_no_contender(line: str, tmp_path: Path) -> None:
+    text = table("contender,trial,latency [ms: lower]", "old,1,1.5", "new,1,1.6", line)
+    assert "calculated from others" in refused(tmp_path, text)
+
+
+@pytest.mark.parametrize("heading", ["exit_code", "Exit status", "returncode", "failed"])
+def test_a_trial_that_failed_measures_nothing(heading: str, tmp_path: Path) -> None:
+    text = table(
+        f"contender,trial,{heading},latency [ms: lower]", "old,1,0,1.5", "old,2,137,0.1", "new,1,0,1.6", "new,2,0,1.7"
+    )
+    assert "what failed measured nothing" in refused(tmp_path / "failed", text)
+    assert imported(tmp_path / "well", text.replace("137", "0"))
+
+
+@pytest.mark.parametrize("index", ['""', "Unnamed: 0"])
+def test_an_index_beside_the_trials_is_left_out(index: str, tmp_path: Path) -> None:
+    text = table(
+        f"{index},contender,trial,latency [ms: lower]", "1,old,1,1.5", "2,old,2,1.6", "3,new,1,1.7", "4,new,2,1.8"
+    )
+    (found,) = imported(tmp_path, text).values()
+    assert found.values == {"old": [1.5, 1.6], "new": [1.7, 1.8]}
+
+
+def test_a_bar_may_separate_columns(tmp_path: Path) -> None:
+    (found,) = imported(tmp_path, table("contender|latency [ms: lower]", "old|1.5", "new|1.7")).values()
+    assert found.values == {"old": [1.5], "new": [1.7]}
+
+
+def test_numbers_alone_are_trials(tmp_path: Path) -> None:
+    (found,) = imported(tmp_path / "ministat", "# before\n10.5\n11\n", "9.5\n1e1\n").values()
+    assert found.values == {"old": [10.5, 11.0], "new": [9.5, 10.0]}
+    assert "moments" in refused(tmp_path / "dates", "1795940490\n1795940491\n", "1795940490\n1795940491\n")
+    assert "not a number" in refused(tmp_path / "damaged", "1\n" * 60 + "x\n", "1\n" * 60)
+
+
+def test_calls_of_go_with_another_configuration_are_no_repetitions(tmp_path: Path) -> None:
+    lines = "commit: {}\nBenchmarkX 10 5.0 ns/op\n"
+    assert "has commit 'b'" in refused(tmp_path, lines.format("a") + lines.format("b"), lines.format("a"))
+
+
+def test_a_test_of_go_that_failed_is_told(tmp_path: Path) -> None:
+    for name, text in (
+        ("old", "BenchmarkX 10 5.0 ns/op\n--- FAIL: BenchmarkZ\n    x_test.go:5: bad\nFAIL\n"),
+        ("new", "BenchmarkX 10 5.0 ns/op\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    record = bring_in([Source(tmp_path / "old"), Source(tmp_path / "new")], tmp_path / "run")
+    assert any("BenchmarkZ failed" in one for one in record.skipped)

@@ -20,7 +20,7 @@ from kduel.store.imported.values_csv import number
 
 RESULT = re.compile(r"Benchmark(\S+)\s+\d+((?:\s+\S+\s+\S+)+)", re.ASCII)
 CONFIGURATION = re.compile(r"([a-z][\w.-]*):\s+(.*)")
-FAILED = re.compile(r"(Benchmark\S*)\s+--- (?:FAIL|SKIP): .*")
+FAILED = re.compile(r"(?:\s*--- (?:FAIL|SKIP): (Benchmark\S*).*|(Benchmark\S*)\s+--- (?:FAIL|SKIP): .*)")
 MEDIAN = re.compile(r"(\d[\d.]*)([a-zA-Zµ]*)\s+±\s")
 NANOSECONDS = {"n": 1.0, "µ": 1e3, "m": 1e6, "": 1e9}
 END = r"ok\s+\S+\s+\d+\.\d{3}s"
@@ -45,13 +45,15 @@ class Benchstat(ForeignFormat):
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         lines = list(text_lines(path, whole=END))
         packages = {text for _, text in lines if text.startswith("pkg:")}
-        prefix = ""
+        prefix, settings = "", dict[str, str]()
         table: Table | None = None
         medians = False
         seen: dict[str, int] = {}
         for line, text in lines:
             if (found := CONFIGURATION.fullmatch(text)) and found[1] == "pkg":
                 prefix = f"{found[2]}." if len(packages) > 1 else ""
+            elif found:
+                settings[found[1]] = found[2]
             elif BORDER in text:
                 table = table.with_units(path, line, text) if table else Table(path, line, text, contender)
             elif not text.strip():
@@ -67,9 +69,10 @@ class Benchstat(ForeignFormat):
                     if value.lstrip("+-") in ("NaN", "Inf"):
                         skipped.append(f"{location_text(path, line)}: {name[:80]}, {unit[:40]} is no number.")
                         continue
-                    yield row(str(contender), seen[name], name, unit, unit, number(path, line, value), line)
+                    given = row(str(contender), seen[name], name, unit, unit, number(path, line, value), line)
+                    yield given._replace(settings=(*settings.items(),))
             elif failed := FAILED.fullmatch(text):
-                skipped.append(f"{location_text(path, line)}: {failed[1][:80]} failed or was skipped.")
+                skipped.append(f"{location_text(path, line)}: {(failed[1] or failed[2])[:80]} failed or was skipped.")
             elif text.startswith("Benchmark") and len(text.split()) > 1:
                 raise InputError(
                     f"{location_text(path, line)}: {text[:60]!r} is not a name, a count, and values with units",

@@ -38,7 +38,9 @@ class Phoronix(ForeignFormat):
                 metric = f"{child_text(result, 'Description')} {child_text(result, 'Scale')}".strip()
             place = f"result {index} ({benchmark[:60]}, {metric[:60]})"
             if not benchmark or not metric:
-                raise InputError(f"{location_text(path, place)} has no identifier or description", "Export it again.")
+                # Whether it passed, or what it printed.
+                skipped.append(f"{path.name}: {place} has no description and no scale, so it is no number.")
+                continue
             if child_text(result, "DisplayFormat") not in ("", "BAR_GRAPH"):
                 skipped.append(
                     f"{path.name}: {place} is a {child_text(result, 'DisplayFormat')}, not one number a run."

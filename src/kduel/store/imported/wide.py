@@ -11,8 +11,11 @@ from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, loca
 from kduel.store.imported.support.headings import (
     DATES,
     IDENTITY,
+    INDEX,
     MOMENTS,
     QUANTILES,
+    STATUS,
+    SUMMARIES,
     TRIAL,
     TRIALS,
     UNIT,
@@ -38,6 +41,7 @@ from kduel.store.imported.support.table import (
 )
 from kduel.store.imported.values_csv import CONDITION, NUMBER, SIDES, number, without_quote
 
+NO_VALUE_COLUMNS = (*TRIALS, *IDENTITY, INDEX)
 NO_VALUE = ("na", "nan", "n/a", "#n/a", "null", "none", "-")
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
@@ -55,7 +59,7 @@ class Wide(ForeignFormat):
     def recognises(self, head: str) -> bool:
         first = first_line(head)
         names = [role_of(name.strip().strip('"')) for name in first.split(separator(first))]
-        columns = [name for name in names if name not in (*TRIALS, *IDENTITY)]
+        columns = [name for name in names if name not in NO_VALUE_COLUMNS]
         if first.startswith(("{", "[", "<", "# ", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
         alone = "contender" in names or any(map(is_kernel, names)) or any(map(UNIT.search, columns))
@@ -66,9 +70,7 @@ class Wide(ForeignFormat):
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         names, *_ = open_table(path, contender is not None)
-        return (
-            [] if contender or "contender" in names else [name for name in names if name not in (*TRIALS, *IDENTITY)]
-        )
+        return [] if contender or "contender" in names else [name for name in names if name not in NO_VALUE_COLUMNS]
 
     def new_rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         return self._rows(path, contender, skipped, new=True)
@@ -85,7 +87,7 @@ class Wide(ForeignFormat):
         by_metric = contender is not None or "contender" in names
         if (contender is not None) == ("contender" in names) and by_metric:
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
-        own = [name for name in names if name not in (*numbering, *IDENTITY)]
+        own = [name for name in names if name not in NO_VALUE_COLUMNS]
         if new and by_metric:
             check_trials(where, own, rf"{TRIAL}|[\d.]+")
         elif new:
@@ -113,6 +115,8 @@ class Wide(ForeignFormat):
                 raise InputError(f"{location_text(path, line)}: a column without a name has a value", "Name it.")
             facts = {name: without_quote(field.strip()) for name, field in zip(names, fields, strict=False)}
             key = tuple(facts.get(name, "") for name in IDENTITY)
+            if new:
+                check_trial(path, line, facts)
             trial = (
                 trial_of(path, line, facts[numbering[0]]) if numbering else next(counters.setdefault(key, count(1)))
             )
@@ -220,6 +224,9 @@ def read_header(where: str, header: list[str], cells: list[str], given: bool, ne
     while len(names) > 1 and not names[-1]:
         # Left by a spreadsheet.
         names.pop()
+    if names[0] == "" and {*names[1:]} & {*TRIALS}:
+        # The index of a data frame, beside a column that numbers the trials.
+        names[0] = INDEX
     if len({*names}) < len(names):
         raise InputError(f"{where}: a column is named twice", "Give each column a name of its own.")
     numbering = [name for name in names if name in TRIALS]
@@ -235,6 +242,22 @@ def read_header(where: str, header: list[str], cells: list[str], given: bool, ne
             )
         names = ["contender" if name in kernels else name for name in names]
     return names
+
+
+def check_trial(path: Path, line: int, facts: dict[str, str]) -> None:
+    """Raises InputError for a line that is calculated from others, or is of what failed."""
+    for column in ("contender", "benchmark"):
+        if facts.get(column, "").casefold() in SUMMARIES:
+            raise InputError(
+                f"{location_text(path, line)}: the {column} {facts[column]!r} looks like a line that is calculated from others",
+                f"Leave the line out, or give the {column} another name.",
+            )
+    for name, cell in facts.items():
+        if words_of(name) in STATUS and NUMBER.fullmatch(cell) and float(cell):
+            raise InputError(
+                f"{location_text(path, line)}: the column {name[:60]!r} is {cell[:60]}: what failed measured nothing",
+                "Leave the lines of failed trials out, and the column.",
+            )
 
 
 def second_value(path: Path, line: int, name: str, arm: str, value: str) -> InputError:

@@ -54,6 +54,18 @@ SIZES = {
     "size", "message", "msg", "buffer", "buf", "batch", "packet", "payload", "chunk", "record", "request", "file",
 }  # fmt: skip
 """Words of the heading of a size that is asked for, as long as it is the same for a contender; else it may be measured."""
+STATUS = (
+    {"exit", "code"},
+    {"exit", "status"},
+    {"exitcode"},
+    {"returncode"},
+    {"return", "code"},
+    {"rc"},
+    {"retval"},
+    {"failed"},
+    {"failures"},
+)
+"""Words of a heading of what is 0 where a trial was carried out."""
 EPOCH = 1e9
 """Seconds since 1970 in 2001: above that a time without a unit is a date."""
 A_MONTH = 2.5e6 / EPOCH
@@ -138,6 +150,7 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
                 f"{where}: the column {name[:60]!r} is a time, a share or a parameter, and no contender", remedy
             )
     check_trials(where, names, TRIAL)
+    check_one_each(where, names)
     if not numbered:
         first = " and ".join(repr(name[:60]) for name in names[:2])
         raise InputError(
@@ -145,6 +158,52 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
             "Of contenders: name the column of the trials' numbers 'trial', or that of the benchmarks 'benchmark'. Of metrics: "
             "name the column of the contenders 'contender', or give a file for each contender, NAME=FILE.",
         )
+
+
+REPETITION = re.compile(
+    r"(?P<base>.*?\w)(?:[ _#-]+(?:run|trial|rep|iter|iteration)?[ _#-]*|[ _-]*\()(?P<rest>\d+)\)?", re.IGNORECASE
+)
+SUMMARIES = {
+    "average",
+    "avg",
+    "mean",
+    "geomean",
+    "gmean",
+    "total",
+    "sum",
+    "median",
+    "min",
+    "max",
+    "stddev",
+    "stdev",
+    "std",
+    "overall",
+}
+"""Names of lines, or parts of headings, that are calculated from others."""
+_SUMMARY = rf"{'|'.join(sorted(SUMMARIES))}|sd|p\d+"
+FIGURE = re.compile(
+    rf"(?P<base>.*\w)[ _-]+(?P<rest>{_SUMMARY})|(?P<rest_>{_SUMMARY})[ _-]+(?P<base_>\w.*)", re.IGNORECASE
+)
+"""`old_2`, `old (2)`; `old avg`, `std old`: what may be one of several columns of each contender."""
+
+
+def check_one_each(where: str, names: Sequence[str]) -> None:
+    """Raises InputError where several contenders have the same several columns: repetitions, or figures of different kinds."""
+    for pattern, what in ((REPETITION, "repetitions"), (FIGURE, "figures")):
+        parts: dict[str, dict[str, str]] = {}
+        for name in names:
+            if found := pattern.fullmatch(name):
+                base, rest = (found[key] or found.groupdict().get(f"{key}_") for key in ("base", "rest"))
+                parts.setdefault(str(base), {})[str(rest).casefold()] = name
+        for base, columns in parts.items():
+            others = [one for one in parts if one != base and parts[one].keys() == columns.keys()]
+            if len(columns) > 1 and others:
+                first, second, *_ = columns.values()
+                raise InputError(
+                    f"{where}: the columns {first[:60]!r} and {second[:60]!r} are {what} of {base[:60]!r}, as others are of {others[0][:60]!r}",
+                    "Write a line for each repetition and a column for each contender: trial,old,new; or a column for each metric: "
+                    "contender,trial,latency [ms: lower].",
+                )
 
 
 def names_metric(name: str, names: Sequence[str]) -> bool:

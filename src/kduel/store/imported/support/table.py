@@ -116,7 +116,7 @@ def first_line(head: str) -> str:
 
 def is_above(line: str) -> bool:
     """True for what a spreadsheet writes above the heading: the separator."""
-    return bool(re.fullmatch(r"sep=[,;\t]\s*", line))
+    return bool(re.fullmatch(r"sep=[,;\t|]\s*", line))
 
 
 def delimiter_of(path: Path) -> str:
@@ -124,8 +124,8 @@ def delimiter_of(path: Path) -> str:
 
 
 def separator(header: str) -> str:
-    """Separator of the columns: the most frequent in the header of comma, semicolon and tab."""
-    return max(",;\t", key=header.count)
+    """Separator of the columns: the most frequent in the header of comma, semicolon, tab and bar."""
+    return max(",;\t|", key=header.count)
 
 
 def check_end(path: Path, where: int | str) -> None:
