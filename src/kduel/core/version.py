@@ -1,5 +1,5 @@
-"""The version of KDuel that is running, with its commit: `0.1.0+g0123456789ab`; `.d` and eight digits follow where
-the package's files differ from it. Without a history it is the bare `0.1.0`."""
+"""The version of KDuel that is running, with its commit: `0.2.0+g0123456789ab`; `.d` and eight digits follow where
+the package's files differ from it. Without a history it is the bare `0.2.0`."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 PACKAGE = Path(__file__).resolve().parent.parent
 NAMED = re.compile(r"([0-9a-f]{12})[0-9a-f]{28,52}(\.d[0-9a-f]{8})?")
