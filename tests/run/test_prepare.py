@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -247,6 +248,27 @@ def test_a_machine_that_takes_no_turns_refuses_them(
     monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: Made())
     with pytest.raises(InputError, match="qemu cannot take turns: it carries out one boot after the other"):
         prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+
+
+@pytest.mark.parametrize(("turns", "pieces"), [("50", 2), ('"off"', 4)])
+def test_guests_run_the_slices_that_turns_decide(
+    turns: str, pieces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a guest runs is what the run reads: other slices would be run by all guests at once."""
+    text = STUDY.replace('kernel = ["one", "two", "broken"]', 'kernel = "two"').format(words='"word=1"')
+    text = f"{text}time = 8\n[blocks]\nturns = {turns}\nslices = 4\nslices_in_turns = 2\n"
+    study = assemble(parse_study(text, "study"), text, "study", machine="qemu")
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
+    made = Made()
+    made.why_no_turns = made.why_no_room = lambda _: ""
+    monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: made)
+    ready = prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+    assert ready.study.blocks.slices == pieces
+    script = ready.setup.script(study.contenders[0], [0]).text
+    assert re.findall(r"^step (\S+)", script, re.MULTILINE) == [
+        f"01-sysbench-cpu-1t-8s.s{piece}" for piece in range(1, pieces + 1)
+    ]
+    assert script.count(f"--time={8 // pieces} ") == pieces
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,11 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
             for step, (_, benchmark, given) in zip(steps, prepared, strict=True)
         ]
     study = structs.replace(study, steps=steps)
-    prepared = PreparedSteps(steps, study.blocks)
-    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
+    # In turns steps may be cut otherwise than was known before.
+    dress.study, dress.prepared = study, PreparedSteps(steps, study.blocks)
+    return Ready(
+        study=study, arms=arms, machine=machine, prepared=dress.prepared, setup=dress, unbuilt=chosen.unbuilt
+    )
 
 
 def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress, *, begun: bool = False) -> Turns:
