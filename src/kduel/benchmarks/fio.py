@@ -5,17 +5,9 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Room
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads, to_mebibytes
-from kduel.benchmarks.support.reading import (
-    Amount,
-    Natural,
-    check_agreement,
-    check_ascending,
-    check_positive,
-    check_samples,
-    read_json_file,
-)
 from kduel.core.experiment import Metric
 
 REPORT = "fio.json"
@@ -32,17 +24,17 @@ WAITING = ("psync", "sync")
 class Latency(Struct):
     """Nanoseconds."""
 
-    max: Natural
-    percentile: dict[str, Natural] = field(default_factory=dict)
+    max: reading.Natural
+    percentile: dict[str, reading.Natural] = field(default_factory=dict)
 
 
 class Direction(Struct):
-    total_ios: Natural
-    bw_bytes: Natural
-    iops: Amount
-    runtime: Natural
+    total_ios: reading.Natural
+    bw_bytes: reading.Natural
+    iops: reading.Amount
+    runtime: reading.Natural
     """Milliseconds."""
-    io_bytes: Natural
+    io_bytes: reading.Natural
     clat_ns: Latency
 
 
@@ -107,7 +99,7 @@ class Fio(Benchmark[FioParameters]):
         )
 
     def parse(self, raw: Raw, parameters: FioParameters) -> dict[str, float]:
-        report = read_json_file(raw, REPORT, FioReport)
+        report = reading.read_json_file(raw, REPORT, FioReport)
         if len(report.jobs) != 1:
             raise ParseError(f"{REPORT} has {len(report.jobs)} groups of jobs, not one")
         job = report.jobs[0]
@@ -137,11 +129,11 @@ def direction_metrics(way: str, cache: str) -> tuple[Metric, ...]:
 
 def read_rates(found: Direction, way: str) -> dict[str, float]:
     """Bandwidth and operations of one direction. Raises ParseError where nothing was moved, or the figures do not fit."""
-    check_positive(found.total_ios, f"the number of {way} operations")
-    check_positive(found.bw_bytes, f"the {way} bandwidth")
-    seconds = check_positive(found.runtime, f"the {way} run time") / 1000
-    check_agreement(found.bw_bytes, found.io_bytes / seconds, f"the {way} bandwidth")
-    check_agreement(found.iops, found.total_ios / seconds, f"the {way} operations per second")
+    reading.check_positive(found.total_ios, f"the number of {way} operations")
+    reading.check_positive(found.bw_bytes, f"the {way} bandwidth")
+    seconds = reading.check_positive(found.runtime, f"the {way} run time") / 1000
+    reading.check_agreement(found.bw_bytes, found.io_bytes / seconds, f"the {way} bandwidth")
+    reading.check_agreement(found.iops, found.total_ios / seconds, f"the {way} operations per second")
     return {f"{way}-bandwidth": found.bw_bytes / 2**20, f"{way}-iops": found.iops}
 
 
@@ -151,10 +143,10 @@ def read_latencies(found: Direction, way: str) -> dict[str, float]:
         p50, p99 = (found.clat_ns.percentile[key] for key in PERCENTILES)
     except KeyError as error:
         raise ParseError(f"{REPORT} has no {way} latency percentile {error.args[0]}") from error
-    check_positive(p50, f"the {way} latency p50")
-    check_samples(found.total_ios, 990, f"the {way} latency p99")
+    reading.check_positive(p50, f"the {way} latency p50")
+    reading.check_samples(found.total_ios, 990, f"the {way} latency p99")
     # The percentiles are edges of a histogram's steps, which may lie a little above the maximum.
-    check_ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
+    reading.check_ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
     return {f"{way}-latency-p50": p50 / 1000, f"{way}-latency-p99": p99 / 1000}
 
 

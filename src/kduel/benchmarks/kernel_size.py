@@ -5,15 +5,8 @@ from pathlib import Path
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.parameters import Seconds
-from kduel.benchmarks.support.reading import (
-    check_positive,
-    check_unique,
-    find_whole,
-    read_file,
-    read_whole,
-    split_lines,
-)
 from kduel.core.experiment import Aspect, Metric, Statistic
 
 SIZE = re.compile(
@@ -76,7 +69,7 @@ class KernelSize(Benchmark[KernelSizeParameters]):
         return float(parameters.patience)
 
     def parse(self, raw: Raw, parameters: KernelSizeParameters) -> dict[str, float]:
-        lines = split_lines(read_file(raw, "size"), "the output of size")
+        lines = reading.split_lines(reading.read_file(raw, "size"), "the output of size")
         match = SIZE.fullmatch(lines[1]) if len(lines) == 2 else None
         if match is None:
             raise ParseError("size printed no line of text, data, bss and their sum")
@@ -86,7 +79,7 @@ class KernelSize(Benchmark[KernelSizeParameters]):
         modules = self._modules(raw)
         values: dict[str, float] = {
             "compressed": self._count(raw, "compressed"), "image": self._count(raw, "image"),
-            "text": check_positive(text, "text"), "data": data, "bss": bss, "vmlinux": total, "modules": len(modules),
+            "text": reading.check_positive(text, "text"), "data": data, "bss": bss, "vmlinux": total, "modules": len(modules),
             "modules-size": sum(modules),
         }  # fmt: skip
         if parameters.initramfs:
@@ -96,24 +89,25 @@ class KernelSize(Benchmark[KernelSizeParameters]):
     @staticmethod
     def _count(raw: Raw, name: str) -> float:
         what = f"the size of the {name}"
-        return check_positive(find_whole(r"[ \t]*(\S+)", read_file(raw, name), what), what)
+        return reading.check_positive(reading.find_whole(r"[ \t]*(\S+)", reading.read_file(raw, name), what), what)
 
     @staticmethod
     def _modules(raw: Raw) -> list[int]:
         """The size of each module. Raises ParseError where the list is not whole."""
         listed = [
-            line.strip().partition(" ") for line in split_lines(read_file(raw, "modules"), "the list of modules")
+            line.strip().partition(" ")
+            for line in reading.split_lines(reading.read_file(raw, "modules"), "the list of modules")
         ]
         for _, _, path in listed:
             if not path.endswith(".ko"):
                 raise ParseError(f"{path[:80]!r} is no module")
-        check_unique((path for _, _, path in listed), "the module")
+        reading.check_unique((path for _, _, path in listed), "the module")
         # Runs made before the list was counted have no such file.
         if "modules-count" in raw.files:
-            count = find_whole(r"[ \t]*(\S+)", raw.files["modules-count"], "the number of modules")
+            count = reading.find_whole(r"[ \t]*(\S+)", raw.files["modules-count"], "the number of modules")
             if count != len(listed):
                 raise ParseError(f"the list has {len(listed)} modules, of {count} that were built")
-        return [read_whole(size, f"the size of {path}") for size, _, path in listed]
+        return [reading.read_whole(size, f"the size of {path}") for size, _, path in listed]
 
 
 PLUGIN = KernelSize()

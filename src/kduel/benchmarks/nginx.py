@@ -5,18 +5,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.metrics import latencies, with_aspect
 from kduel.benchmarks.support.parameters import Requests, Threads
-from kduel.benchmarks.support.reading import (
-    check_ascending,
-    check_positive,
-    check_samples,
-    expect,
-    find_number,
-    read_file,
-    read_number,
-    read_table,
-)
 from kduel.benchmarks.support.service import need, port_of, run_on_peer, server
 from kduel.core.experiment import Metric
 
@@ -104,25 +95,29 @@ class Nginx(Benchmark[NginxParameters]):
 
     def parse(self, raw: Raw, parameters: NginxParameters) -> dict[str, float]:
         p = parameters
-        expect(r"Concurrency Level: +(\S+)", raw.stdout, "the number of clients", p.clients)
-        expect(r"Complete requests: +(\S+)", raw.stdout, "the number of complete requests", p.requests)
-        expect(r"Failed requests: +(\S+)", raw.stdout, "the number of failed requests", 0)
-        expect(r"Document Length: +(\S+) bytes", raw.stdout, "the file's size", p.size)
+        reading.expect(r"Concurrency Level: +(\S+)", raw.stdout, "the number of clients", p.clients)
+        reading.expect(r"Complete requests: +(\S+)", raw.stdout, "the number of complete requests", p.requests)
+        reading.expect(r"Failed requests: +(\S+)", raw.stdout, "the number of failed requests", 0)
+        reading.expect(r"Document Length: +(\S+) bytes", raw.stdout, "the file's size", p.size)
         if "Non-2xx responses:" in raw.stdout:
             raise ParseError("the server answered with errors")
         if p.connections == "keep-alive":
-            expect(r"Keep-Alive requests: +(\S+)", raw.stdout, "the number of kept connections' requests", p.requests)
-        rate = find_number(r"Requests per second: +(\S+) \[#/sec\] \(mean\)", raw.stdout, "the rate")
-        check_samples(p.requests, 990, "the latency p99")
-        rows = read_table(read_file(raw, PERCENTILES), ("Percentage served", "Time in ms"), PERCENTILES)
+            reading.expect(
+                r"Keep-Alive requests: +(\S+)", raw.stdout, "the number of kept connections' requests", p.requests
+            )
+        rate = reading.find_number(r"Requests per second: +(\S+) \[#/sec\] \(mean\)", raw.stdout, "the rate")
+        reading.check_samples(p.requests, 990, "the latency p99")
+        rows = reading.read_table(
+            reading.read_file(raw, PERCENTILES), ("Percentage served", "Time in ms"), PERCENTILES
+        )
         if [row[0] for row in rows] != [str(percentile) for percentile in range(101)]:
             raise ParseError(f"{PERCENTILES} does not have the percentiles 0 to 100")
-        times = {f"the percentile {row[0]}": read_number(row[1], f"the percentile {row[0]}") for row in rows}
-        check_ascending(times)
+        times = {f"the percentile {row[0]}": reading.read_number(row[1], f"the percentile {row[0]}") for row in rows}
+        reading.check_ascending(times)
         values = list(times.values())
         return {
-            "requests-per-second": check_positive(rate, "the rate"),
-            "latency-p50": check_positive(values[50], "the latency p50"),
+            "requests-per-second": reading.check_positive(rate, "the rate"),
+            "latency-p50": reading.check_positive(values[50], "the latency p50"),
             "latency-p99": values[99],
         }
 

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
-from kduel.benchmarks.support import load
+from kduel.benchmarks.support import load, reading
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Seconds
-from kduel.benchmarks.support.reading import (
-    check_agreement,
-    check_positive,
-    find_whole,
-    read_file,
-    read_number,
-    read_whole,
-    split_lines,
-)
 from kduel.core.experiment import Metric
 
 EVENTS = "context-switches,cpu-migrations,task-clock"
@@ -61,14 +52,14 @@ class PerfStat(Benchmark[PerfStatParameters]):
         )
 
     def parse(self, raw: Raw, parameters: PerfStatParameters) -> dict[str, float]:
-        text = read_file(raw, "counts.csv")
-        cpus = check_positive(
-            find_whole(r"(\S+)", read_file(raw, "cpus"), "the number of CPUs"), "the number of CPUs"
+        text = reading.read_file(raw, "counts.csv")
+        cpus = reading.check_positive(
+            reading.find_whole(r"(\S+)", reading.read_file(raw, "cpus"), "the number of CPUs"), "the number of CPUs"
         )
         return {
             "context-switches": read_count(text, "context-switches"),
             "cpu-migrations": read_count(text, "cpu-migrations"),
-            "task-clock": check_positive(read_task_clock(text), "task-clock") / cpus,
+            "task-clock": reading.check_positive(read_task_clock(text), "task-clock") / cpus,
         }
 
 
@@ -77,7 +68,7 @@ def read_count(text: str, event: str) -> int:
     value, unit, _ = read_row(text, event)
     if unit:
         raise ParseError(f"{event} is in {unit[:20]!r}, where a plain count is expected")
-    return read_whole(value, event)
+    return reading.read_whole(value, event)
 
 
 def read_task_clock(text: str) -> float:
@@ -85,23 +76,23 @@ def read_task_clock(text: str) -> float:
     value, unit, ran = read_row(text, "task-clock")
     if unit not in NANOSECONDS:
         raise ParseError(f"task-clock is in {unit[:20]!r}, a unit that is not known")
-    nanoseconds = read_number(value, "task-clock") * NANOSECONDS[unit]
-    check_agreement(nanoseconds, ran, "task-clock in nanoseconds")
+    nanoseconds = reading.read_number(value, "task-clock") * NANOSECONDS[unit]
+    reading.check_agreement(nanoseconds, ran, "task-clock in nanoseconds")
     return nanoseconds / 1e6
 
 
 def read_row(text: str, event: str) -> tuple[str, str, int]:
     """An event's value, unit, and nanoseconds that it ran (`perf stat -x,`). Raises ParseError if not always counted."""
-    rows = [line.split(",") for line in split_lines(text, "the output of perf stat")]
+    rows = [line.split(",") for line in reading.split_lines(text, "the output of perf stat")]
     found = [row for row in rows if len(row) >= 5 and row[2] == event]
     if len(found) != 1:
         raise ParseError(f"the output has {len(found)} complete lines with {event}, not one")
     value, unit, _, ran, running = found[0][:5]
     if value.startswith("<"):
         raise ParseError(f"{event} is {value}: this kernel does not let perf count it")
-    if read_number(running, f"the share of the window in which {event} ran") != 100:
+    if reading.read_number(running, f"the share of the window in which {event} ran") != 100:
         raise ParseError(f"{event} was counted during {running} % of the window only")
-    return value, unit, read_whole(ran, f"the time in which {event} ran")
+    return value, unit, reading.read_whole(ran, f"the time in which {event} ran")
 
 
 PLUGIN = PerfStat()

@@ -6,17 +6,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.metrics import latencies, with_aspect
 from kduel.benchmarks.support.parameters import Number
-from kduel.benchmarks.support.reading import (
-    check_positive,
-    expect,
-    find_number,
-    percentile_of,
-    read_file,
-    read_whole,
-    split_lines,
-)
 from kduel.benchmarks.support.service import need, server
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
@@ -102,25 +94,28 @@ class Pgbench(Benchmark[PgbenchParameters]):
     def parse(self, raw: Raw, parameters: PgbenchParameters) -> dict[str, float]:
         p = parameters
         total = self.transactions(p) * p.clients
-        expect(r"scaling factor: (\S+)", raw.stdout, "the scale", p.scale)
-        expect(r"query mode: (\S+)", raw.stdout, "the query mode", "prepared")
-        expect(r"number of clients: (\S+)", raw.stdout, "the number of clients", p.clients)
+        reading.expect(r"scaling factor: (\S+)", raw.stdout, "the scale", p.scale)
+        reading.expect(r"query mode: (\S+)", raw.stdout, "the query mode", "prepared")
+        reading.expect(r"number of clients: (\S+)", raw.stdout, "the number of clients", p.clients)
         done = "number of transactions actually processed"
-        expect(rf"{done}: (\S+)", raw.stdout, f"the {done}", f"{total}/{total}")
-        rate = find_number(r"tps = (\S+) \(without initial connection time\)", raw.stdout, "the rate")
+        reading.expect(rf"{done}: (\S+)", raw.stdout, f"the {done}", f"{total}/{total}")
+        rate = reading.find_number(r"tps = (\S+) \(without initial connection time\)", raw.stdout, "the rate")
         times = self.read_times(raw, total)
         return {
-            "transactions-per-second": check_positive(rate, "the rate"),
-            "latency-p50": check_positive(percentile_of(times, 500, "the latency p50"), "the latency p50") / 1000,
-            "latency-p99": percentile_of(times, 990, "the latency p99") / 1000,
+            "transactions-per-second": reading.check_positive(rate, "the rate"),
+            "latency-p50": reading.check_positive(
+                reading.percentile_of(times, 500, "the latency p50"), "the latency p50"
+            )
+            / 1000,
+            "latency-p99": reading.percentile_of(times, 990, "the latency p99") / 1000,
         }
 
     def read_times(self, raw: Raw, total: int) -> list[int]:
         """The microseconds that each of so many transactions took, in rising order. Raises ParseError."""
-        rows = [line.split() for line in split_lines(read_file(raw, LOG), LOG)]
+        rows = [line.split() for line in reading.split_lines(reading.read_file(raw, LOG), LOG)]
         if len(rows) != total or any(len(row) != 6 for row in rows):
             raise ParseError(f"{LOG} has not a line of six figures for each of {total} transactions")
-        return sorted(read_whole(row[2], "a transaction's time") for row in rows)
+        return sorted(reading.read_whole(row[2], "a transaction's time") for row in rows)
 
     def details(self, raw: Raw, parameters: PgbenchParameters) -> Details:
         times = self.read_times(raw, self.transactions(parameters) * parameters.clients)

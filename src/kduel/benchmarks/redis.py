@@ -7,18 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.metrics import latencies, with_aspect
 from kduel.benchmarks.support.parameters import Requests
-from kduel.benchmarks.support.reading import (
-    check_ascending,
-    check_positive,
-    check_samples,
-    expect,
-    find_number,
-    read_number,
-    read_whole,
-    split_lines,
-)
 from kduel.benchmarks.support.service import need, server
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
@@ -78,23 +69,23 @@ class Redis(Benchmark[RedisParameters]):
 
     def parse(self, raw: Raw, parameters: RedisParameters) -> dict[str, float]:
         latencies = read_latencies(raw.stdout, parameters)
-        rate = find_number(r" *throughput summary: (\S+) requests per second", raw.stdout, "the rate")
-        rows = [line.split() for line in split_lines(raw.stdout, "stdout")]
+        rate = reading.find_number(r" *throughput summary: (\S+) requests per second", raw.stdout, "the rate")
+        rows = [line.split() for line in reading.split_lines(raw.stdout, "stdout")]
         place = rows.index(COLUMNS) + 1 if rows.count(COLUMNS) == 1 else len(rows)
         figures = next(iter(rows[place:]), [])
         if rows[place + 1 :] != [[]] or len(figures) != len(COLUMNS):
             raise ParseError("stdout does not end in the summary of latencies of redis-benchmark (6.2 or later)")
-        found = {name: read_number(text, name) for name, text in zip(COLUMNS, figures, strict=True)}
-        check_samples(parameters.requests, 990, "the latency p99")
-        check_ascending({name: found[name] for name in COLUMNS[1:]})
+        found = {name: reading.read_number(text, name) for name, text in zip(COLUMNS, figures, strict=True)}
+        reading.check_samples(parameters.requests, 990, "the latency p99")
+        reading.check_ascending({name: found[name] for name in COLUMNS[1:]})
         for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
             below = max((count for value, count in latencies.items() if value < found[name]), default=0)
             reached = min((count for value, count in latencies.items() if value >= found[name]), default=0)
             if not below <= share * parameters.requests <= reached:
                 raise ParseError(f"the latency {name} is {found[name]}, and the tables have it elsewhere")
         return {
-            "requests-per-second": check_positive(rate, "the rate"),
-            "latency-p50": check_positive(found["p50"], "the latency p50"),
+            "requests-per-second": reading.check_positive(rate, "the rate"),
+            "latency-p50": reading.check_positive(found["p50"], "the latency p50"),
             "latency-p99": found["p99"],
         }
 
@@ -119,10 +110,14 @@ class Redis(Benchmark[RedisParameters]):
 
 def read_latencies(text: str, parameters: RedisParameters) -> dict[float, int]:
     """By milliseconds in rising order: how many requests took no longer. Raises ParseError for contradictions."""
-    expect(r"(?:.*\r)?====== (\S+) ======", text, "the test", parameters.test.upper())
-    expect(r" *([0-9]+) requests completed in \S+ seconds", text, "the number of requests", parameters.requests)
-    rows = [found.groups() for line in split_lines(text, "stdout") if (found := ROW.fullmatch(line))]
-    points = sorted({(read_number(value, "a latency"), read_whole(count, "a count")) for value, count in rows})
+    reading.expect(r"(?:.*\r)?====== (\S+) ======", text, "the test", parameters.test.upper())
+    reading.expect(
+        r" *([0-9]+) requests completed in \S+ seconds", text, "the number of requests", parameters.requests
+    )
+    rows = [found.groups() for line in reading.split_lines(text, "stdout") if (found := ROW.fullmatch(line))]
+    points = sorted(
+        {(reading.read_number(value, "a latency"), reading.read_whole(count, "a count")) for value, count in rows}
+    )
     counts = [count for _, count in points]
     if len(dict(points)) != len(points) or counts != sorted(counts) or counts[-1:] != [parameters.requests]:
         raise ParseError(f"the tables of latencies do not count {parameters.requests} requests in rising order")

@@ -6,17 +6,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.metrics import latencies, with_aspect
 from kduel.benchmarks.support.parameters import Count, Threads
-from kduel.benchmarks.support.reading import (
-    check_ascending,
-    check_positive,
-    check_samples,
-    expect,
-    find_number,
-    find_one,
-    read_number,
-)
 from kduel.benchmarks.support.service import need
 from kduel.core.experiment import Metric
 
@@ -64,19 +56,19 @@ class Rocksdb(Benchmark[RocksdbParameters]):
         text = parts[1]
         total = p.operations * p.threads
         line = r" *{} micros/op {} ops/sec \S+ seconds {} operations;.*"
-        expect(line.format(r"\S+", r"\S+", r"(\S+)"), text, "the number of operations", total)
-        expect(r"Count: (\S+) Average: .*", text, "the number of timed operations", total)
-        check_samples(total, 999, "the latency p99.9")
-        found = find_one(r"Percentiles: (P50: .*)", text, "the percentiles").split()
+        reading.expect(line.format(r"\S+", r"\S+", r"(\S+)"), text, "the number of operations", total)
+        reading.expect(r"Count: (\S+) Average: .*", text, "the number of timed operations", total)
+        reading.check_samples(total, 999, "the latency p99.9")
+        found = reading.find_one(r"Percentiles: (P50: .*)", text, "the percentiles").split()
         if found[::2] != ["P50:", "P75:", "P99:", "P99.9:", "P99.99:"] or len(found) != 10:
             raise ParseError("the percentiles are not those that db_bench prints")
         times = {
-            f"latency-{name}": read_number(found[at], f"the latency {name}")
+            f"latency-{name}": reading.read_number(found[at], f"the latency {name}")
             for name, at in (("p50", 1), ("p99", 5), ("p99.9", 7))
         }
-        check_ascending(times)
-        rate = find_number(line.format(r"\S+", r"(\S+)", r"\S+"), text, "the rate")
-        return {"operations-per-second": check_positive(rate, "the rate"), **times}
+        reading.check_ascending(times)
+        rate = reading.find_number(line.format(r"\S+", r"(\S+)", r"\S+"), text, "the rate")
+        return {"operations-per-second": reading.check_positive(rate, "the rate"), **times}
 
 
 PLUGIN = Rocksdb()

@@ -4,17 +4,8 @@ sysbench divides its rates by the time until it *prints* the report, not by the 
 the thread that prints waits, for seconds at times, and the printed rate is too low. So rates are computed from what was done in the total
 time; `delay` checks what was printed."""
 
+from kduel.benchmarks.support import reading
 from kduel.benchmarks.support.output import ParseError
-from kduel.benchmarks.support.reading import (
-    check_agreement,
-    check_ascending,
-    check_positive,
-    expect,
-    find_number,
-    find_one,
-    find_whole,
-    read_number,
-)
 from kduel.core.experiment import Metric
 
 PACKAGES = ("sysbench",)
@@ -45,24 +36,26 @@ def fixed_time(seconds: int) -> Metric:
 def read_report(text: str, threads: int) -> dict[str, float]:
     """`total-time`, `total-events`, `latency-min`, `-avg`, `-p95`, `-max` and `events-sd`, from the whole output.
     Raises ParseError where any is missing, or the report is not of sysbench 1.0."""
-    expect(rf"Number of threads: {VALUE}", text, "the number of threads", threads)
+    reading.expect(rf"Number of threads: {VALUE}", text, "the number of threads", threads)
     values = {
-        "total-time": check_positive(find_number(r" *total time: +(\S+)s", text, "the total time"), "the total time"),
-        "total-events": find_whole(rf" *total number of events: +{VALUE}", text, "the number of events"),
-        "latency-min": find_number(rf" +min: +{VALUE}", text, "the minimum latency"),
-        "latency-p95": find_number(rf" +95th percentile: +{VALUE}", text, "the 95th percentile of latency"),
-        "latency-max": find_number(rf" +max: +{VALUE}", text, "the maximum latency"),
+        "total-time": reading.check_positive(
+            reading.find_number(r" *total time: +(\S+)s", text, "the total time"), "the total time"
+        ),
+        "total-events": reading.find_whole(rf" *total number of events: +{VALUE}", text, "the number of events"),
+        "latency-min": reading.find_number(rf" +min: +{VALUE}", text, "the minimum latency"),
+        "latency-p95": reading.find_number(rf" +95th percentile: +{VALUE}", text, "the 95th percentile of latency"),
+        "latency-max": reading.find_number(rf" +max: +{VALUE}", text, "the maximum latency"),
     }
-    check_positive(values["total-events"], "the number of events")
+    reading.check_positive(values["total-events"], "the number of events")
     # The printed average has two decimals, too coarse for fast operations; the sum has as many for all of them.
-    total = find_number(rf" +sum: +{VALUE}", text, "the sum of latencies")
+    total = reading.find_number(rf" +sum: +{VALUE}", text, "the sum of latencies")
     values["latency-avg"] = total / values["total-events"]
-    printed = find_number(rf" +avg: +{VALUE}", text, "the average latency")
+    printed = reading.find_number(rf" +avg: +{VALUE}", text, "the average latency")
     if abs(printed - values["latency-avg"]) > ROUNDING:
-        check_agreement(printed, values["latency-avg"], "the average latency", 0.001)
-    check_ascending({name: values[name] for name in ("latency-min", "latency-avg", "latency-max")}, ROUNDING)
+        reading.check_agreement(printed, values["latency-avg"], "the average latency", 0.001)
+    reading.check_ascending({name: values[name] for name in ("latency-min", "latency-avg", "latency-max")}, ROUNDING)
     # The percentile is the upper edge of a histogram's step, which may lie a little above the maximum.
-    check_ascending(
+    reading.check_ascending(
         {"latency-p95": values["latency-p95"], "1.1 x latency-max": 1.1 * values["latency-max"]}, ROUNDING
     )
     # No thread works for longer than the test took.
@@ -72,27 +65,27 @@ def read_report(text: str, threads: int) -> dict[str, float]:
         )
     if values["total-events"] < FEWEST_FOR_P95:
         del values["latency-p95"]
-    events = find_one(rf" +events \(avg/stddev\): +{VALUE}", text, "the fairness of events")
-    each = read_number(events.partition("/")[0], "the events per thread")
-    check_agreement(each * threads, values["total-events"], "the number of events", 0.001)
-    values["events-sd"] = read_number(events.partition("/")[2], "the standard deviation of events per thread")
+    events = reading.find_one(rf" +events \(avg/stddev\): +{VALUE}", text, "the fairness of events")
+    each = reading.read_number(events.partition("/")[0], "the events per thread")
+    reading.check_agreement(each * threads, values["total-events"], "the number of events", 0.001)
+    values["events-sd"] = reading.read_number(events.partition("/")[2], "the standard deviation of events per thread")
     # The report's last line: with it, the report is whole.
-    find_one(rf" +execution time \(avg/stddev\): +{VALUE}", text, "the fairness of execution time")
+    reading.find_one(rf" +execution time \(avg/stddev\): +{VALUE}", text, "the fairness of execution time")
     return values
 
 
 def read_primes(text: str, threads: int, limit: int) -> dict[str, float]:
     """`read_report` of sysbench cpu with so many threads, 0 for any number. Raises ParseError."""
-    ran = find_whole(r"Number of threads: (\S+)", text, "the number of threads")
+    ran = reading.find_whole(r"Number of threads: (\S+)", text, "the number of threads")
     if threads not in (0, ran):
         raise ParseError(f"it ran with {ran} threads; asked for was {threads}")
-    find_one(rf"Prime numbers limit: ({limit})", text, "the limit of primes asked for")
+    reading.find_one(rf"Prime numbers limit: ({limit})", text, "the limit of primes asked for")
     return read_report(text, ran)
 
 
 def compute_rate(amount: float, printed: float, report: dict[str, float], what: str) -> float:
     """`amount` over the total time. Raises ParseError where more was `printed`: no report precedes its test."""
-    rate = check_positive(amount, what) / report["total-time"]
+    rate = reading.check_positive(amount, what) / report["total-time"]
     if printed > 1.01 * rate + ROUNDING:
         raise ParseError(f"the output contradicts itself: {what} is {printed:g} in one place and {rate:g} in another")
     return rate

@@ -7,15 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    beginning,
-    file_stem,
-    json_number,
-    location_text,
-    read_json,
-)
+from kduel.store.imported.support import foreign
 
 SUMMARY = "command,mean,stddev,median,"
 """The beginning of what --export-csv writes."""
@@ -35,7 +27,7 @@ class HyperfineDocument(Struct):
     results: list[HyperfineResult]
 
 
-class Hyperfine(ForeignFormat):
+class Hyperfine(foreign.ForeignFormat):
     name = "hyperfine"
     summary = "hyperfine --export-json; of several commands each is a contender"
 
@@ -45,29 +37,29 @@ class Hyperfine(ForeignFormat):
         return bool(re.match(r'\s*\{\s*"results"\s*:\s*\[', head)) and '"command"' in head
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or (None if alone else file_stem(path))
+        return given or (None if alone else foreign.file_stem(path))
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        if beginning(path).startswith(SUMMARY.encode()):
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[foreign.ForeignRow]:
+        if foreign.beginning(path).startswith(SUMMARY.encode()):
             raise InputError(
                 f"{path.name} is hyperfine's summary, which has no time of a single run", "Export with --export-json."
             )
-        results = read_json(path, HyperfineDocument, "hyperfine --export-json").results
+        results = foreign.read_json(path, HyperfineDocument, "hyperfine --export-json").results
         commands = [result.command for result in results]
         for result in results:
             place = f"command {result.command[:80]!r}"
             if not result.times:
                 raise InputError(
-                    f"{location_text(path, place)} has no times of its runs",
+                    f"{foreign.location_text(path, place)} has no times of its runs",
                     "Export with --export-json, not as a summary.",
                 )
             if failed := failure_of(result):
                 if contender is None or all(map(failure_of, results)):
                     raise InputError(
-                        f"{location_text(path, place)}: {failed}, so its time measures nothing",
+                        f"{foreign.location_text(path, place)}: {failed}, so its time measures nothing",
                         "Correct the command and measure again, without --ignore-failure.",
                     )
-                skipped.append(f"{location_text(path, place)}: {failed}, so its time measures nothing.")
+                skipped.append(f"{foreign.location_text(path, place)}: {failed}, so its time measures nothing.")
                 continue
             name = result.command
             if commands.count(name) > 1 and not result.parameters:
@@ -82,12 +74,12 @@ class Hyperfine(ForeignFormat):
             settings = tuple(result.parameters.items()) if contender is not None and name == result.command else ()
             arm, benchmark = (name, "hyperfine") if contender is None else (contender, name)
             for run, time in enumerate(result.times, 1):
-                yield ForeignRow(
+                yield foreign.ForeignRow(
                     arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0, settings=settings
                 )
             for run, size in enumerate(result.memory_usage_byte or [], 1):
-                yield ForeignRow(
-                    arm, run, benchmark, "peak_memory", "B", "lower", json_number(path, place, "memory", size), place,
+                yield foreign.ForeignRow(
+                    arm, run, benchmark, "peak_memory", "B", "lower", foreign.json_number(path, place, "memory", size), place,
                     "max", least=0.0,
                 )  # fmt: skip
 

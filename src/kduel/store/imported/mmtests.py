@@ -9,14 +9,7 @@ from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better, Statistic
-from kduel.store.imported.support.foreign import (
-    ForeignFormat,
-    ForeignRow,
-    file_stem,
-    json_number,
-    location_text,
-    read_json,
-)
+from kduel.store.imported.support import foreign
 from kduel.store.imported.values_csv import NUMBER
 
 PROGRAM = "extract-mmtests.pl --print-json of one kernel (-n NAME)"
@@ -38,7 +31,7 @@ class Module(Struct):
     preferred: str = field(name="_PreferredVal", default="")
 
 
-class Mmtests(ForeignFormat):
+class Mmtests(foreign.ForeignFormat):
     """An iteration is a trial, and its value the mean of its samples; where there is only one, its samples are trials."""
 
     name = "mmtests"
@@ -48,10 +41,10 @@ class Mmtests(ForeignFormat):
     holds = ('"_ModuleName"',)
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        return given or read_json(path, Module, PROGRAM).test or file_stem(path)
+        return given or foreign.read_json(path, Module, PROGRAM).test or foreign.file_stem(path)
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        module = read_json(path, Module, PROGRAM)
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[foreign.ForeignRow]:
+        module = foreign.read_json(path, Module, PROGRAM)
         benchmark = module.name.removeprefix("Extract").removeprefix("Shellpack")
         better = BETTER.get(module.preferred, "none")
         single = all(len(iterations) == 1 for iterations in module.data.values())
@@ -64,7 +57,7 @@ class Mmtests(ForeignFormat):
             place = f"operation {operation[:80]!r}"
             samples = [
                 [
-                    json_number(
+                    foreign.json_number(
                         path,
                         place,
                         "a value",
@@ -78,10 +71,10 @@ class Mmtests(ForeignFormat):
             ]
             values = samples[0] if single else [fmean(values) if values else None for values in samples]
             if not any(value is not None for value in values):
-                raise InputError(f"{location_text(path, place)} has no values", "Extract it again.")
+                raise InputError(f"{foreign.location_text(path, place)} has no values", "Extract it again.")
             for trial, value in enumerate(values, 1):
                 if value is not None:
-                    yield ForeignRow(
+                    yield foreign.ForeignRow(
                         str(contender), trial, benchmark, operation, "", better,
                         value, place, statistic, numbered=not single,
                     )  # fmt: skip

@@ -7,28 +7,8 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.core.text import plural
+from kduel.store.imported.support import headings
 from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
-from kduel.store.imported.support.headings import (
-    DATES,
-    IDENTITY,
-    INDEX,
-    MOMENTS,
-    QUANTILES,
-    STATUS,
-    SUMMARIES,
-    TRIAL,
-    TRIALS,
-    UNIT,
-    check_contenders,
-    check_trials,
-    is_kernel,
-    is_moment,
-    is_parameter,
-    is_size,
-    kernels_among,
-    role_of,
-    words_of,
-)
 from kduel.store.imported.support.names import kind_of, statistic
 from kduel.store.imported.support.table import (
     Records,
@@ -41,7 +21,7 @@ from kduel.store.imported.support.table import (
 )
 from kduel.store.imported.values_csv import CONDITION, NUMBER, SIDES, number, without_quote
 
-NO_VALUE_COLUMNS = (*TRIALS, *IDENTITY, INDEX)
+NO_VALUE_COLUMNS = (*headings.TRIALS, *headings.IDENTITY, headings.INDEX)
 NO_VALUE = ("na", "nan", "n/a", "#n/a", "null", "none", "-")
 HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
 """`latency [ms: lower]`: name, unit, the better side."""
@@ -58,15 +38,15 @@ class Wide(ForeignFormat):
 
     def recognises(self, head: str) -> bool:
         first = first_line(head)
-        names = [role_of(name.strip().strip('"')) for name in first.split(separator(first))]
+        names = [headings.role_of(name.strip().strip('"')) for name in first.split(separator(first))]
         columns = [name for name in names if name not in NO_VALUE_COLUMNS]
         if first.startswith(("{", "[", "<", "# ", "|")) or "value" in names or {"contender", "metric"} <= {*names}:
             return False
-        alone = "contender" in names or any(map(is_kernel, names)) or any(map(UNIT.search, columns))
+        alone = "contender" in names or any(map(headings.is_kernel, names)) or any(map(headings.UNIT.search, columns))
         # Numbers are releases (6.1, 6.12) where another heading shows that it is no line of values.
         if any(map(NUMBER.fullmatch, columns)) and len(columns) == len(names):
             return False
-        return len(columns) >= (1 if alone or {*names} & {*TRIALS} - {""} else 2)
+        return len(columns) >= (1 if alone or {*names} & {*headings.TRIALS} - {""} else 2)
 
     def order(self, path: Path, contender: str | None) -> Sequence[str]:
         names, *_ = open_table(path, contender is not None)
@@ -83,17 +63,17 @@ class Wide(ForeignFormat):
         sizes of which one contender has two, and lines that are no trials by their quantiles or by two moments."""
         names, header, first, table = open_table(path, contender is not None, skipped if new else None)
         where = location_text(path, 1)
-        numbering = [name for name in names if name in TRIALS]
+        numbering = [name for name in names if name in headings.TRIALS]
         by_metric = contender is not None or "contender" in names
         if (contender is not None) == ("contender" in names) and by_metric:
             raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
         own = [name for name in names if name not in NO_VALUE_COLUMNS]
         if new and by_metric:
-            check_trials(where, own, rf"{TRIAL}|[\d.]+")
+            headings.check_trials(where, own, rf"{headings.TRIAL}|[\d.]+")
         elif new:
-            check_contenders(where, own, len(own) < len(names))
-        kernels = kernels_among(own, first)
-        about = [name for name in own if by_metric and (name in kernels or is_parameter(name))]
+            headings.check_contenders(where, own, len(own) < len(names))
+        kernels = headings.kernels_among(own, first)
+        about = [name for name in own if by_metric and (name in kernels or headings.is_parameter(name))]
         if by_metric and (misplaced := [name for name in ("metric", "unit", "better") if name in names]):
             raise InputError(
                 f"{where}: a table with a column for each metric has a column {misplaced[0]!r}",
@@ -101,11 +81,21 @@ class Wide(ForeignFormat):
             )
         renamed = by_metric and contender is None and "contender" not in map(str.casefold, map(str.strip, header))
         named: list[tuple[int, str]] = []
-        dates = [name for name in own if by_metric and numbering and "[" not in name and DATES & words_of(name)]
-        moments = [name for name in own if by_metric and "[" not in name and MOMENTS & words_of(name)]
-        moments += [name for name in own if new and by_metric and "[" not in name and QUANTILES & words_of(name)]
+        dates = [
+            name
+            for name in own
+            if by_metric and numbering and "[" not in name and headings.DATES & headings.words_of(name)
+        ]
+        moments = [
+            name for name in own if by_metric and "[" not in name and headings.MOMENTS & headings.words_of(name)
+        ]
+        moments += [
+            name
+            for name in own
+            if new and by_metric and "[" not in name and headings.QUANTILES & headings.words_of(name)
+        ]
         series: dict[str, list[float]] = {name: [] for name in moments if not numbering}
-        sizes = [name for name in own if new and by_metric and is_size(name)]
+        sizes = [name for name in own if new and by_metric and headings.is_size(name)]
         counters: dict[tuple[str, ...], Iterator[int]] = {}
         stated: dict[tuple[str, ...], str] = {}
         numbers = set[int]()
@@ -114,7 +104,7 @@ class Wide(ForeignFormat):
             if any(map(str.strip, fields[len(names) :])):
                 raise InputError(f"{location_text(path, line)}: a column without a name has a value", "Name it.")
             facts = {name: without_quote(field.strip()) for name, field in zip(names, fields, strict=False)}
-            key = tuple(facts.get(name, "") for name in IDENTITY)
+            key = tuple(facts.get(name, "") for name in headings.IDENTITY)
             if new:
                 check_trial(path, line, facts)
             trial = (
@@ -184,7 +174,7 @@ class Wide(ForeignFormat):
                 "Call it 'contender' if it is that, or give a file for each contender, NAME=FILE.",
             )
         for name, values in series.items():
-            short = new and values and (DATES & words_of(name) or is_moment(name, values))
+            short = new and values and (headings.DATES & headings.words_of(name) or headings.is_moment(name, values))
             if (short or len(values) > 2) and all(one < other for one, other in pairwise(values)):
                 raise series_error(path, name)
         skipped += [f"{path.name}: the column {name[:60]!r}, which is no metric." for name in (*about, *dates)]
@@ -213,28 +203,32 @@ def open_table(
 
 def numbers_among(names: list[str], first: dict[str, str]) -> list[int]:
     """The places of columns in which what looks like a number is one, and no name."""
-    named = {*IDENTITY, CONDITION, *kernels_among(names, first)}
+    named = {*headings.IDENTITY, CONDITION, *headings.kernels_among(names, first)}
     return [place for place, name in enumerate(names) if name not in named]
 
 
 def read_header(where: str, header: list[str], cells: list[str], given: bool, new: bool) -> list[str]:
     """The columns by name. A column of kernels is that of the contenders, unless another one is or the contender is `given`.
     Raises InputError where two have one name or one purpose."""
-    names = [role_of(without_quote(name.strip())) for name in header]
+    names = [headings.role_of(without_quote(name.strip())) for name in header]
     while len(names) > 1 and not names[-1]:
         # Left by a spreadsheet.
         names.pop()
-    if names[0] == "" and {*names[1:]} & {*TRIALS}:
+    if names[0] == "" and {*names[1:]} & {*headings.TRIALS}:
         # The index of a data frame, beside a column that numbers the trials.
-        names[0] = INDEX
+        names[0] = headings.INDEX
     if len({*names}) < len(names):
         raise InputError(f"{where}: a column is named twice", "Give each column a name of its own.")
-    numbering = [name for name in names if name in TRIALS]
+    numbering = [name for name in names if name in headings.TRIALS]
     if len(numbering) > 1:
         raise InputError(f"{where}: {' and '.join(map(repr, numbering))} both number trials", "Keep one.")
     if not given and "contender" not in names:
         # Former imports took the stage of a boot for it, too, and no new one takes such a table by itself.
-        kernels = kernels_among(names, dict(zip(names, cells, strict=False))) if new else [*filter(is_kernel, names)]
+        kernels = (
+            headings.kernels_among(names, dict(zip(names, cells, strict=False)))
+            if new
+            else [*filter(headings.is_kernel, names)]
+        )
         if len(kernels) > 1:
             raise InputError(
                 f"{where}: {kernels[0][:60]!r} and {kernels[1][:60]!r} may both name the contender",
@@ -247,13 +241,13 @@ def read_header(where: str, header: list[str], cells: list[str], given: bool, ne
 def check_trial(path: Path, line: int, facts: dict[str, str]) -> None:
     """Raises InputError for a line that is calculated from others, or is of what failed."""
     for column in ("contender", "benchmark"):
-        if facts.get(column, "").casefold() in SUMMARIES:
+        if facts.get(column, "").casefold() in headings.SUMMARIES:
             raise InputError(
                 f"{location_text(path, line)}: the {column} {facts[column]!r} looks like a line that is calculated from others",
                 f"Leave the line out, or give the {column} another name.",
             )
     for name, cell in facts.items():
-        if words_of(name) in STATUS and NUMBER.fullmatch(cell) and float(cell):
+        if headings.words_of(name) in headings.STATUS and NUMBER.fullmatch(cell) and float(cell):
             raise InputError(
                 f"{location_text(path, line)}: the column {name[:60]!r} is {cell[:60]}: what failed measured nothing",
                 "Leave the lines of failed trials out, and the column.",
@@ -271,7 +265,7 @@ def second_value(path: Path, line: int, name: str, arm: str, value: str) -> Inpu
 
 def series_error(path: Path, name: str) -> InputError:
     """The refusal of a table with a moment, or a share of all samples, in each line."""
-    what = "a share" if QUANTILES & words_of(name) else "a moment"
+    what = "a share" if headings.QUANTILES & headings.words_of(name) else "a moment"
     return InputError(
         f"{location_text(path, 1)}: the column {name[:60]!r} is {what}, so that the lines are samples of one series and no "
         "trials",
