@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
@@ -9,18 +10,24 @@ from kduel.cli.bisect_options import BisectOptions
 from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, unknown_name
+from kduel.core.format import with_sign
 from kduel.core.progress import Progress, UniqueMessages
-from kduel.core.text import printable
+from kduel.core.text import plural, printable
 from kduel.explain import flame
 from kduel.explain.sharing import show as sharing_show
 from kduel.explain.sharing.compare import SharingExplanation
+from kduel.explain.show import as_text as explained
 from kduel.run.bisect.build import Builder, read_config_option
-from kduel.run.bisect.exact import CommitCounter, bisect, judge_checkout
-from kduel.run.bisect.exact_text import as_text
-from kduel.run.bisect.git import commit_of, worktree
+from kduel.run.bisect.exact import CommitCounter, ExactSearch, bisect, judge_checkout
+from kduel.run.bisect.git import commit_of, commit_subject, git, worktree
 from kduel.run.bisect.kernels import CommitKernels
+from kduel.run.bisect.path import SHORT, order_commits, path_lines
 from kduel.run.bisect.sharing import METRICS, SharedLineCounter
 from kduel.run.exact.subject import BOOT, check_operation
+
+AMONG = 50
+"""Commits that are listed where skipped ones hide which it is."""
+
 
 EXACT_METRICS = ("instructions", "instructions-mean")
 
@@ -125,3 +132,50 @@ def show_lines(found: SharingExplanation | None, options: BisectOptions) -> None
         emit(printable(sharing_show.as_text(found, options.limit, output_width())))
     if options.plot:
         write_plot(options.plot, sharing_show.as_svg(found))
+
+
+def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: int) -> str:
+    """The commit, or a set of them, the cost along the history, and functions: `limit` rows (0: all)."""
+    skipped = sum(step.judgement == "skip" for step in result.found.steps)
+    lines = [f"{plural(len(result.found.steps), 'commit')} tried between the ends, {skipped} of them skipped."]
+    if len(result.found.commits) != 1:
+        lines.append("Skipped commits hide which one it is. It is one of these:")
+        among = result.found.commits
+        lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
+        lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
+    else:
+        form = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s"
+        header = git(tree, "show", "--no-patch", form, result.found.commits[0])
+        lines += [f"The first commit {describe_cost(result)}:", "", header]
+    if result.before is not None and result.after is not None:
+        each = "" if benchmark == BOOT else " per operation"
+        them = "it" if len(result.found.commits) == 1 else "them"
+        lines += [
+            "",
+            f"{benchmark}: {result.before:,.10g} {result.unit} before {them}, {result.after:,.10g} with {them} "
+            f"({with_sign(result.after - result.before, ',.10g')}{each}).",
+        ]
+    tried = {*(step.commit for step in result.path), *(step.commit for step in result.found.steps)}
+    subjects = {commit: commit_subject(tree, commit) for commit in tried}
+    order = order_commits(tree, result.path[0].commit, result.path[-1].commit, tried)
+    lines += ["", *path_lines(result.path, result.found.commits, subjects, order)]
+    if reasons := [
+        line
+        for step in result.found.steps
+        if step.judgement == "skip"
+        for line in wrap(
+            f"{step.commit[:SHORT]} {step.why.splitlines()[0]}", width, initial_indent="  ", subsequent_indent="    "
+        )
+    ]:
+        lines += ["", "What was skipped:", *reasons]
+    text = "\n".join([*lines, ""])
+    if result.explanation is not None:
+        text += "\n" + explained(result.explanation, limit, width)
+    return printable(text)
+
+
+def describe_cost(result: ExactSearch) -> str:
+    """Words on the cost of the commit that was found. A later change may have taken part of its own back."""
+    if result.after in (None, result.new_value):
+        return "with the new cost"
+    return f"that costs more like BAD ({result.new_value:,.10g}) than like GOOD ({result.old_value:,.10g})"

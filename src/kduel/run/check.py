@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kduel import schedulers
+from kduel.benchmarks import Benchmark
 from kduel.benchmarks.support import delays, load
-from kduel.benchmarks.support.commands import commands_of
 from kduel.core.errors import InputError
+from kduel.core.experiment import Step
 from kduel.core.text import plural
 from kduel.guest.size import mebibytes
 from kduel.kernels import find_source
 from kduel.machines import Needs
 from kduel.study.plan import make_plan
+
+COMMANDS = {
+    "apache2-utils": ("ab",), "dbench": ("dbench", "tbench", "tbench_srv"), "ethtool": ("ethtool",), "fio": ("fio",),
+    "git": ("git",), "iperf3": ("iperf3",), "iproute2": ("ip", "tc"), "linux-cpupower": ("turbostat",),
+    "libmemcached-tools": ("memcaslap", "memcping"), "linux-perf": ("perf",), "mariadb-client-core": ("mariadb",),
+    "mariadb-server-core": ("mariadbd", "mariadb-install-db"), "memcached": ("memcached",),
+    "netperf": ("netperf", "netserver"), "nginx-light": ("nginx",), "procps": ("vmstat",),
+    "redis-server": ("redis-server",), "redis-tools": ("redis-cli", "redis-benchmark"),
+    "rt-tests": ("cyclictest", "hackbench", "oslat", "signaltest"), "sqlite3": ("sqlite3",), "stress-ng": ("stress-ng",),
+    "sysbench": ("sysbench",), "tcc": ("tcc",), "zstd": ("zstd",),
+}  # fmt: skip
+"""Commands in PATH, by the Debian package that has them."""
+
 
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
@@ -215,3 +230,17 @@ def check_room(settings: Any, prepared: PreparedSteps) -> None:
                     f"{step.label} takes {taken:,.0f} MiB of {what}, and the machine has {key} = {size!r} in all",
                     f"Make {room.keys} of [[benchmark]] {chosen.name} smaller, or {key} of [machine] larger.",
                 )
+
+
+def commands_of(steps: Iterable[tuple[Step, Benchmark[Any], Any]]) -> tuple[tuple[str, str, str], ...]:
+    """Each command once, with its package and the label of the first step that runs it; steps come with benchmark and parameters."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for step, chosen, given in steps:
+        under = load.of_step(step, given)
+        service = None if chosen.needs_peer(given) else chosen.service(given)
+        text = f"{chosen.script(given)}\n{service.start if service else ''}\n{load.COMMANDS.get(under, '')}"
+        for package in (*chosen.packages_for(given), *load.PACKAGES):
+            for command in COMMANDS.get(package, ()):
+                if re.search(rf"(?<![\w./$-]){re.escape(command)}(?![\w.-])", text):
+                    found.setdefault(command, (command, package, step.label))
+    return tuple(found.values())

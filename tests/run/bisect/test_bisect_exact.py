@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from test_bisect_resumed import PERSON, counting, repository
 
+from kduel.cli.bisect_exact import AMONG, as_text
 from kduel.core.errors import NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.run.bisect import exact
 from kduel.run.bisect.exact import ExactSearch, bisect
-from kduel.run.bisect.exact_text import AMONG, as_text
 from kduel.run.bisect.git import git, worktree
 from kduel.run.bisect.outcome import SearchOutcome
 from kduel.run.bisect.path import PathStep
