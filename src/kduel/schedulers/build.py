@@ -160,12 +160,12 @@ def _build_one(
     cache.entry(KIND, key_of(chosen), into)
 
 
-def end_of_log(log: Path, lines: int = 25) -> str:
+def end_of_log(log: Path) -> str:
     """The last lines of a build's log, from its first error on where there is one."""
     text = log.read_text("utf-8", errors="replace").splitlines()
     errors = [number for number, line in enumerate(text) if line.startswith("error")]
     first = max(errors[0] if errors else 0, len(text) - 200)
-    return "\n".join(text[first:][-lines:] if not errors else text[first : first + lines])
+    return "\n".join(text[first:][-25:] if not errors else text[first : first + 25])
 
 
 def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:

@@ -121,12 +121,12 @@ def _sync(path: str | Path) -> None:
         os.close(handle)
 
 
-def occupied_error(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputError:
+def occupied_error(path: Path, names: Sequence[str] = ()) -> InputError:
     """The error for a run's name that something else has; `names` of what is in the way."""
     told = f": {list_few(names, MOST_NAMED)}" if names else ""
     return InputError(
         f"{path} is there already and holds something else{told}",
-        remedy or "Give another --out, or `kduel resume` it if it is a run.",
+        "Give another --out, or `kduel resume` it if it is a run.",
     )
 
 

@@ -118,7 +118,7 @@ def test_a_change_of_benjamini_and_hochberg_changes_both_kinds(
     def planted(p_values: Any, alpha: float) -> Any:
         from kduel.judge.verdict.classify import Discoveries
 
-        return Discoveries(len(p_values), alpha, [0.75 for _ in p_values])
+        return Discoveries(alpha, [0.75 for _ in p_values])
 
     monkeypatch.setattr(benjamini_hochberg, "__code__", planted.__code__)
     assert judged(samples)[0].q_value == 0.75 != plain.q_values[0]

@@ -77,8 +77,6 @@ def verdict(scale: Scale, side: int, better: Better) -> Verdict:
 class Discoveries(NamedTuple):
     """Result of Benjamini and Hochberg's procedure for many p-values."""
 
-    tested: int
-    """How many p-values there are."""
     level: float
     """The level of the intervals that belong to it: with R of m called, 1 - alpha R/m (Benjamini and Yekutieli,
     2005). Such an interval excludes 0 exactly where the procedure calls the metric."""
@@ -96,6 +94,4 @@ def benjamini_hochberg(p_values: Sequence[float | None], alpha: float) -> Discov
     for place in range(count, 0, -1):
         least = min(least, ranked[place - 1] * count / place)
         q_of.setdefault(ranked[place - 1], least)
-    return Discoveries(
-        count, alpha * max(called, 1) / max(count, 1), [None if p is None else q_of[p] for p in p_values]
-    )
+    return Discoveries(alpha * max(called, 1) / max(count, 1), [None if p is None else q_of[p] for p in p_values])

@@ -126,15 +126,15 @@ def midranks(values: Floats) -> Floats:
     return ranks
 
 
-def hodges_lehmann(differences: Floats, level: float = 0.05) -> tuple[float, float | None, float | None] | None:
-    """The median of all pairwise means of differences, with the interval at 1 - `level` that belongs to it. No
-    interval below 6 pairs at .05: the signed-rank distribution has no tail so small."""
+def hodges_lehmann(differences: Floats) -> tuple[float, float | None, float | None] | None:
+    """The median of all pairwise means of differences, with the interval at 95 % that belongs to it. No
+    interval below 6 pairs: the signed-rank distribution has no tail so small."""
     n = differences.size
     if n < 2:
         return None
     total = n * (n + 1) // 2
     middle = [(total - 1) // 2, total // 2]
-    rank = signed_rank_cut(n, level)
+    rank = signed_rank_cut(n, 0.05)
     means = walsh_means(differences, middle if rank is None else [*middle, rank, total - 1 - rank])
     if rank is None:
         return float(means[:2].mean()), None, None

@@ -44,11 +44,11 @@ class Fit(Struct, kw_only=True):
             f"{where}{one.metric} {verb} as {power} over {one.counts[0]} to {one.counts[-1]} ({each}{means})", 1000
         )
 
-    def curve_points(self, points: int = 25) -> list[tuple[float, float]]:
+    def curve_points(self) -> list[tuple[float, float]]:
         one = self.grown
         logs, values = list(map(math.log, one.counts)), list(map(math.log, one.means))
         middle, level = math.fsum(logs) / len(logs), math.fsum(values) / len(values)
-        places = [logs[0] + (logs[-1] - logs[0]) * step / (points - 1) for step in range(points)]
+        places = [logs[0] + (logs[-1] - logs[0]) * step / 24 for step in range(25)]
         return [(math.exp(place), math.exp(level + one.exponent * (place - middle))) for place in places]
 
 
