@@ -21,20 +21,9 @@ if TYPE_CHECKING:
 VEGA_LITE = "application/vnd.vegalite.v6+json"
 VALUE_COLUMNS = ("benchmark", "metric", "unit", "better", "contender", "block", "value")
 VERDICT_COLUMNS = (
-    "benchmark",
-    "metric",
-    "unit",
-    "role",
-    "baseline",
-    "contender",
-    "n",
-    "verdict",
-    "effect_pct",
-    "ci_low_pct",
-    "ci_high_pct",
-    "baseline_mean",
-    "mean",
-)
+    "benchmark", "metric", "unit", "role", "baseline", "contender", "n", "verdict",
+    "effect_pct", "ci_low_pct", "ci_high_pct", "baseline_mean", "mean",
+)  # fmt: skip
 
 
 class Plot(Struct, frozen=True):
