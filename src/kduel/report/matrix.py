@@ -5,13 +5,12 @@ from typing import ClassVar
 
 from kduel.analysis.matrix import advise, shape
 from kduel.core.results import Results
-from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.answer import answer
 from kduel.report.content.closing import with_command
 from kduel.report.content.digest import digest
 from kduel.report.content.evidence import evidence
-from kduel.report.content.matrixtext import matrix_parts
+from kduel.report.content.matrixtext import advice_lines, matrix_parts
 
 WIDTH = 100
 
@@ -33,7 +32,7 @@ class MatrixFormat(Format):
             parts += matrix_parts(matrix, results)
         if advice:
             parts.append("Advice by use: each sentence rests on the verdicts that it names")
-            parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
+            parts.append("\n".join(f"  - {line}" for line in advice_lines(advice)))
         parts += [
             "How sure",
             *(

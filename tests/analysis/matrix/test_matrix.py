@@ -24,6 +24,7 @@ from kduel.core.results import ContenderResult, Results, StudyResult, TrialResul
 from kduel.core.samples import StepResult
 from kduel.judge.imported import results as imported_results
 from kduel.judge.verdict.judge import judge
+from kduel.report.content.matrixtext import advice_lines
 from kduel.store.imported.support.names import step_of
 
 PUBLISHED = Path(__file__).parents[3] / "studies/published/policies.csv"
@@ -518,3 +519,12 @@ def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Resul
     )
     results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
     assert "This run is no matrix" in report_format("matrix").render(results)
+
+
+def test_what_is_not_decided_is_one_line() -> None:
+    """Five laptops' campaigns against a sixth had ten lines, each saying that nothing is decided."""
+    results = crossed()
+    for metric in results.metrics:
+        metric.verdict = "undecided"
+    (line,) = advice_lines(advise(results))
+    assert line.startswith("Nothing is decided for debian:6.1 rr:50 (throughput), ")

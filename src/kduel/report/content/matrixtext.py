@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kduel.analysis.matrix import Matrix
+from kduel.analysis.matrix import Advice, Matrix
 from kduel.analysis.matrix.grid import places
 from kduel.analysis.matrix.shape import JudgedCell, measured_steps
 from kduel.core.experiment import Aspect
@@ -24,6 +24,16 @@ def leads(matrix: Matrix | None, results: Results) -> bool:
 def all_placed(results: Results) -> bool:
     """True if every benchmark is a cell of the matrix. Quick, where `shape` judges every pair of cells."""
     return len(places(measured_steps(results))) == len({metric.benchmark for metric in results.metrics})
+
+
+def advice_lines(advice: Sequence[Advice]) -> list[str]:
+    """A line for each sentence, and one for all contenders and uses of which nothing is decided."""
+    undecided = [one for one in advice if not (one.better or one.worse or one.same)]
+    lines = [visible(one.told, 2000) for one in advice if one not in undecided]
+    if undecided:
+        uses = ", ".join(f"{visible(one.contender, 60)} ({one.use})" for one in undecided)
+        lines.append(f"Nothing is decided for {uses}.")
+    return lines
 
 
 def matrix_parts(matrix: Matrix, results: Results) -> list[str]:

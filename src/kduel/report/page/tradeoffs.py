@@ -11,7 +11,7 @@ from kduel.analysis.tradeoffs import Aspect, Front, aspects, front
 from kduel.core.format import MISSING, amount, mean_and_sd
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report.content.matrixtext import grid
+from kduel.report.content.matrixtext import advice_lines, grid
 from kduel.report.plots import effects as plots
 from kduel.report.plots import tradeoffs as tradeoff_plots
 
@@ -54,13 +54,7 @@ def tradeoffs_lines(results: Results, width: int) -> list[str]:
     lines = aspect_lines(rows, [contender.name for contender in results.contenders], width)
     if view:
         lines += ["", *(visible(sentence, 2000) for sentence in view.statements)]
-    advice = advise(results)
-    open_uses = [one for one in advice if not (one.better or one.worse or one.same)]
-    lines += ["", *(visible(one.told, 2000) for one in advice if one not in open_uses)]
-    if open_uses:
-        uses = ", ".join(f"{visible(one.contender, 60)} ({one.use})" for one in open_uses)
-        lines.append(f"Nothing is decided for {uses}.")
-    return lines
+    return [*lines, "", *advice_lines(advise(results))]
 
 
 def scaling_lines(results: Results) -> list[str]:
