@@ -21,8 +21,12 @@
 #include <unistd.h>
 
 static const char *const names[] = {"write",    "pwrite64",        "rename", "mkdir",  "fsync", "ftruncate", "fallocate",
-				    "sendfile", "copy_file_range", "chmod",  "fchmod", "flock", "openat"};
-enum { WRITE, PWRITE, RENAME, MKDIR, FSYNC, FTRUNCATE, FALLOCATE, SENDFILE, COPY, CHMOD, FCHMOD, FLOCK, OPENAT, KINDS };
+				    "sendfile", "copy_file_range", "chmod",  "fchmod", "flock", "openat",    "fdatasync",
+				    "close"};
+enum {
+	WRITE, PWRITE, RENAME, MKDIR, FSYNC, FTRUNCATE, FALLOCATE, SENDFILE, COPY, CHMOD, FCHMOD, FLOCK, OPENAT, FDATASYNC,
+	CLOSE, KINDS
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
@@ -121,6 +125,26 @@ int mkdir(const char *path, mode_t mode)
 int fsync(int handle)
 {
 	return fails_of(FSYNC, handle) ? -1 : NEXT(fsync)(handle);
+}
+
+int fdatasync(int handle)
+{
+	return fails_of(FDATASYNC, handle) ? -1 : NEXT(fdatasync)(handle);
+}
+
+/* Of a file that was written, since a disk may tell only then; the descriptor is gone all the same. */
+int close(int handle)
+{
+	int before = errno, access = log_handle < 0 ? -1 : fcntl(handle, F_GETFL);
+	int hit = access >= 0 && (access & O_ACCMODE) != O_RDONLY && fails_of(CLOSE, handle);
+	int reason = errno;
+
+	errno = before;
+	if (!hit)
+		return NEXT(close)(handle);
+	NEXT(close)(handle);
+	errno = reason;
+	return -1;
 }
 
 int ftruncate64(int handle, off64_t size)

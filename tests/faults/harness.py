@@ -31,6 +31,9 @@ KERNELS = ("debian:6.1-cloud", "debian:6.12-cloud")
 PATIENCE = 1800.0
 """Seconds that a command may take on a busy machine before it is taken to hang."""
 
+KINDS = ("archive", "kernels", "vmlinux", "root", "initramfs", "scratch", "programs", "busybox")
+"""Entries of the cache that a run uses."""
+
 STUDY = """\
 [study]
 name = "faults"
@@ -101,23 +104,14 @@ class Place:
         self.run = path
         (self.program / "settings.json").write_text(json.dumps({"seconds": self.seconds, "run": str(path)}))
 
-    def copy_cache(self) -> None:
+    def copy_cache(self, kinds: Sequence[str] = KINDS) -> None:
         """A cache of its own, for faults in there: the same files by hard links, as far as these commands use them."""
         self.cache = self.base / "cache"
+        self.cache.mkdir(exist_ok=True)
         self.environment["KDUEL_CACHE"] = str(self.cache)
         # Other tests fill the cache meanwhile: what they have not finished is left out.
         unfinished = shutil.ignore_patterns(".making-*", ".new-*")
-        for kind in (
-            "archive",
-            "kernels",
-            "vmlinux",
-            "root",
-            "initramfs",
-            "scratch",
-            "programs",
-            "manifests",
-            "busybox",
-        ):
+        for kind in (*kinds, *(f"manifests/{kind}" for kind in kinds)):
             if (entries := cache_root() / kind).is_dir():
                 shutil.copytree(entries, self.cache / kind, symlinks=True, copy_function=link, ignore=unfinished)
 

@@ -32,7 +32,7 @@ ERRORS = {
     "write": ("ENOSPC", "EIO"), "pwrite64": ("ENOSPC",), "rename": ("ENOSPC", "EROFS"), "mkdir": ("ENOSPC", "EROFS"),
     "fsync": ("EIO", "ENOSPC"), "ftruncate": ("EFBIG", "EIO"), "fallocate": ("ENOSPC",), "sendfile": ("ENOSPC", "EIO"),
     "copy_file_range": ("ENOSPC",), "chmod": ("EROFS",), "fchmod": ("EROFS",), "flock": ("ENOLCK",),
-    "openat": ("ENOSPC", "EROFS", "ENFILE", "EMFILE"),
+    "openat": ("ENOSPC", "EROFS", "ENFILE", "EMFILE"), "fdatasync": ("EIO", "ENOSPC"), "close": ("ENOSPC", "EIO"),
 }  # fmt: skip
 """ENOSPC of openat and mkdir is also what a file system without free inodes says."""
 

@@ -278,6 +278,29 @@ def test_a_package_that_was_tampered_with(stocked: Mirror, cache: Cache, progres
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
+def test_a_disk_that_is_full_at_any_step_of_a_download_is_told(
+    stocked: Mirror, tmp_path: Path, progress: Heard
+) -> None:
+    """apt's own files, its lists, the package and what is in it, on ever larger disks."""
+    small, failed = tmp_path / "small", set[str]()
+    small.mkdir()
+    for kilobytes in (8, 16, 24, 32, 40, 56, 72, 96):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "small", small], check=True)
+        try:
+            with pytest.raises(HostError) as caught:
+                got("debian:6.1", Cache(small / "cache"), progress)
+            assert "ree some space" in caught.value.remedy, (kilobytes, str(caught.value))
+            assert str(small) in str(caught.value), (kilobytes, str(caught.value))
+            failed.add(re.sub(r"\W*(/|\d).*", "", caught.value.message))
+            subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+            assert got("debian:6.1", Cache(small / "cache"), progress) == "6.1.192-2"
+        finally:
+            subprocess.run(["umount", small], check=True)
+    assert len(failed) > 2
+
+
+@pytest.mark.slow
 def test_an_archived_release_may_be_out_of_date(mirror: Mirror, cache: Cache, progress: Heard) -> None:
     mirror.add_kernel("bullseye", "5.10.262-1", "5.10.0-46")
     mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13")

@@ -41,6 +41,20 @@ def as_cache_error(where: Path) -> AbstractContextManager[None]:
     )
 
 
+DISK_REFUSES = re.compile("No space left on device|Disk quota exceeded|Read-only file system|Input/output error")
+SCARCE = 1 << 20
+"""Bytes with which nothing can be done."""
+
+
+def disk_remedy(said: str, *places: Path) -> str:
+    """Instruction where a program says that a disk refused, or there is no room in one of the `places` that it fills; else empty."""
+    full = [place for place in places if shutil.disk_usage(place).free < SCARCE]
+    if not (full or DISK_REFUSES.search(said)):
+        return ""
+    named = " and ".join(map(str, full or places))
+    return f"Free some space in {named}, or name other places in KDUEL_CACHE and TMPDIR; then start again."
+
+
 def check_root(root: Path) -> None:
     """Raises HostError where a cache cannot be in `root`; leaves nothing there."""
     with as_cache_error(root):
@@ -108,7 +122,8 @@ class Cache:
             with as_cache_error(self.root):
                 path.parent.mkdir(parents=True, exist_ok=True)
             with temporary_directory(path.parent, ".making-", as_cache_error(self.root)) as fresh:
-                build(fresh)
+                with self._errors_of(fresh):
+                    build(fresh)
                 with as_cache_error(self.root):
                     fresh.chmod(0o755)
                     Manifest.of_directory(fresh).write(self._manifest(kind, key))
@@ -120,6 +135,17 @@ class Cache:
         return path
 
     @contextmanager
+    def _errors_of(self, fresh: Path) -> Iterator[None]:
+        """The cache's errors in what fills `fresh`: those of its files, and those that name none, as when a disk is full."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None or str(error.filename).startswith(str(fresh)):
+                with as_cache_error(self.root):
+                    raise
+            raise
+
+    @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold the cache's lock of that name; wait for whoever has it."""
         with as_cache_error(self.root):
@@ -127,7 +153,8 @@ class Cache:
             locks.mkdir(parents=True, exist_ok=True)
             handle = open(locks / name.replace("/", "_"), "a")  # noqa: SIM115, PTH123 - closed below
         with handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            with as_cache_error(self.root):
+                fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
     def _manifest(self, kind: str, key: str) -> Path:

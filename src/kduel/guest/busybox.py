@@ -144,7 +144,7 @@ def _fetch(directory: Path, architecture: str, suite: str) -> None:
         *("--include=busybox-static", f"--keyring={keyring()}", suite, str(tar)),
         *sources(suite),
     ]
-    run_for_guest(command, f"busybox for {architecture} cannot be fetched")
+    run_for_guest(command, f"busybox for {architecture} cannot be fetched", directory)
     with tarfile.open(tar) as archive:
         for name in ("./usr/bin/busybox", "./bin/busybox"):
             if name in archive.getnames() and (member := archive.extractfile(name)):

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.background_task import run_program
-from kduel.core.cache import GO_ONLINE, Cache
+from kduel.core.cache import DISK_REFUSES, GO_ONLINE, Cache, disk_remedy
 from kduel.core.errors import HostError
 from kduel.core.host_packages import install_command
 from kduel.core.progress import Progress
@@ -122,7 +123,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         *(f"--dpkgopt=path-exclude={path}" for path in USELESS), *(f"--customize-hook={hook}" for hook in hooks),
         f"--keyring={keyring()}", *(suite, str(tar)), *sources(suite, components),
     ]  # fmt: skip
-    run_for_guest(command, "the guest root cannot be made")
+    run_for_guest(command, "the guest root cannot be made", directory)
     # The image's own directory belongs to whoever packs it; in a user namespace that is root too.
     as_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
     try:
@@ -137,6 +138,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         run_for_guest(
             [*as_root, "sqfstar", "-comp", "lz4", "-no-progress", "-root-mode", "755", str(image), "dev/*"],
             "the guest root cannot be packed",
+            directory,
             tar,
         )
     finally:
@@ -144,13 +146,18 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
     (directory / "sha256").write_text(hashlib.file_digest(image.open("rb"), "sha256").hexdigest() + "\n")
 
 
-def run_for_guest(command: list[str], failure: str, stdin: Path = NOTHING) -> None:
-    """Run a program that makes what a guest consists of. Raises HostError, with `failure` and what apt gave as the reason."""
+def run_for_guest(command: list[str], failure: str, into: Path, stdin: Path = NOTHING) -> None:
+    """Run a program that makes what a guest consists of, in the cache. Raises HostError, with `failure` and what apt gave as the reason."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"}
     status, said = run_program(command, environment=environment, stdin=stdin)
     if status and "chroot mode" in said and (refused := explain_refusal()):
         raise HostError(f"{failure}: {refused.message}", refused.remedy)
     if status:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        telling = [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))] or lines
-        raise HostError(f"{failure}: {' / '.join(telling[:6])}", f"The command was: {shlex.join(command)}")
+        # A full disk has many consequences, which are told first.
+        telling = [line for line in lines if DISK_REFUSES.search(line)]
+        telling += [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))]
+        raise HostError(
+            f"{failure}: {' / '.join((telling or lines)[:6])}",
+            disk_remedy(said, into.parent, Path(tempfile.gettempdir())) or f"The command was: {shlex.join(command)}",
+        )

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -69,12 +69,24 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        fresh = Path(name)
+        fresh, new = Path(name), not os.path.lexists(path)
         fresh.chmod(ordinary_mode(0o666))
         fresh.replace(path)
-        sync_tree_top(path.parent)
+        with undone(path.unlink if new else lambda: None):
+            sync_tree_top(path.parent)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def undone(undo: Callable[[], object]) -> Iterator[None]:
+    """Undo what was renamed where its directory cannot be synced: the error says that it failed, and the same command makes
+    it again."""
+    try:
+        yield
+    except OSError:
+        undo()
+        raise
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -94,7 +106,8 @@ def whole_directory(path: Path) -> Iterator[Path]:
             fresh.chmod(ordinary_mode(0o777))
             sync_tree(fresh)
             fresh.replace(path)
-            sync_tree_top(path.parent)
+            with undone(lambda: path.replace(fresh)):
+                sync_tree_top(path.parent)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise occupied_error(path) from None

@@ -30,7 +30,7 @@ run_script(trial, dict(os.environ))
 """,
     "the guest's root": """
 from kduel.guest.root import run_for_guest
-run_for_guest(["make", "-C", str(place)], "the guest root cannot be made")
+run_for_guest(["make", "-C", str(place)], "the guest root cannot be made", place)
 """,
     "bisect --measure": """
 from kduel.run.bisect.command import ShellMeasurement

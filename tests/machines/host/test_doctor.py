@@ -54,7 +54,9 @@ def test_a_user_without_a_range_of_ids_is_told_so_before_and_by_mmdebstrap(tmp_p
         os.setuid(NOBODY_KNOWN)
         said = [refused.remedy] if (refused := namespaces.explain_refusal()) else ["nothing"]
         try:
-            run_for_guest(["sh", "-c", "echo 'E: unable to pick chroot mode automatically' >&2; exit 1"], "no root")
+            run_for_guest(
+                ["sh", "-c", "echo 'E: unable to pick chroot mode automatically' >&2; exit 1"], "no root", Path()
+            )
         except HostError as error:
             said.append(error.remedy)
         os.write(write, "\n".join(said).encode())

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
+from kduel.core.cache import GO_ONLINE, Cache, as_cache_error, disk_remedy
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.untrusted import NOT_JSON
@@ -168,7 +168,8 @@ class Archive:
                 reason = telling_line(said.splitlines())
                 kind = GoneError if re.search(r" 404 |File not found", reason) else HostError
                 raise kind(
-                    f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}", CHECK_MIRROR
+                    f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}",
+                    disk_remedy(said, into.parent) or CHECK_MIRROR,
                 )
             task.advance(total - done)
         for file in files:
@@ -252,9 +253,10 @@ class Archive:
                         task.describe(f"reading Debian's package lists: {suite[1]}")
             answered, failed = suites_answered(said)
             complaints = [line for line in said if line.startswith(("E: ", "W: ")) and NO_SUCH_SUITE not in line]
+            remedy = disk_remedy("\n".join(said), self.place) or CHECK_MIRROR
             if not answered:
                 why = next((f"{suite}: {reason}" for suite, reason in failed.items()), telling_line(complaints))
-                raise HostError(f"Debian's archive does not answer: {why}", CHECK_MIRROR)
+                raise HostError(f"Debian's archive does not answer: {why}", remedy)
             expired = sorted(suite for suite, reason in failed.items() if EXPIRED in reason)
             if expired:
                 self.progress.warn(f"suites of Debian's archive that have expired are left out: {', '.join(expired)}")
@@ -265,7 +267,7 @@ class Archive:
             packages, suites = self._read_lists()
         if not packages:
             why = telling_line(complaints) if complaints else f"{', '.join(sorted(answered))} name none"
-            raise HostError(f"Debian's archive at {debian_mirror()} serves no kernels: {why}", CHECK_MIRROR)
+            raise HostError(f"Debian's archive at {debian_mirror()} serves no kernels: {why}", remedy)
         index = Index(
             schema=SCHEMA, made=time.time(), asked=os.environ.get("KDUEL_DEBIAN_MIRROR", ""), suites=tuple(suites),
             packages=packages, failed=failed,

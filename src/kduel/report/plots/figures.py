@@ -199,7 +199,7 @@ def boot_spec(rows: list[Row], width: int) -> Spec:
 def write_figures(run: Path, results: Results, directory: Path, form: str, columns: str) -> dict[Path, str]:
     """Draw every figure into the directory, which is made; each file with its caption. Raises InputError where there is none
     to draw, HostError."""
-    from kduel.store.whole_files import as_disk_error
+    from kduel.store.whole_files import as_disk_error, write_whole
 
     written: dict[Path, str] = {}
     with as_disk_error(directory, "Free some space, correct the permissions, or name another directory."):
@@ -209,7 +209,7 @@ def write_figures(run: Path, results: Results, directory: Path, form: str, colum
             path = directory / f"{plain}.{form}"
             if path in written:
                 path = directory / f"{plain}-{len(written)}.{form}"
-            path.write_bytes(draw_figure(spec, form))
+            write_whole(path, draw_figure(spec, form))
             written[path] = caption
     if not written:
         raise InputError("there is nothing to draw: the run has no values", "Wait for its first trials.")
