@@ -101,7 +101,8 @@ def read_study(study: Study, origin: str = "", lock: Lock | None = None) -> Reso
         settings = kind.read_settings(study.machine_settings)
         own = kind.read_all_settings(study.machine_settings, study.contenders)
     except InputError as error:
-        raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
+        where = "--machine" if origin.startswith("--") else origin
+        raise InputError(f"{where}: {error.message}" if where else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
     for step, chosen, _ in prepared:
         if chosen.only_on not in ("", kind.name):

@@ -9,7 +9,7 @@ import msgspec
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.benchmarks.support import schedstat
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, unknown_name
 from kduel.core.experiment import LABEL, Step, StepCell
 from kduel.core.toml import shorten
 from kduel.core.turns import LEAST_MS, MOST_MS, Turns
@@ -126,12 +126,12 @@ def expand(table: dict[str, Any]) -> list[Step]:
         counters = [metric.name for metric in schedstat.metrics()] if use.schedstat else []
         for name in primary:
             if name not in (*metrics, *counters):
-                raise InputError(
-                    f"{use.use} has no metric {name!r} to be primary",
-                    "The scheduler's counters need schedstat = true."
-                    if name in [metric.name for metric in schedstat.metrics()]
-                    else f"Its metrics: {', '.join([*metrics, *counters])}.",
-                )
+                wrong = f"{use.use} has no metric {name!r} to be primary"
+                if name in [metric.name for metric in schedstat.metrics()]:
+                    raise InputError(wrong, "The scheduler's counters need schedstat = true.")
+                # Of the scheduler's, those of single levels are left out of the list.
+                named = [*metrics, *(one for one in counters if not schedstat.is_of_level(schedstat.GROUP, one))]
+                raise unknown_name(wrong, name, named)
         if "label" in head and not use.label:
             raise InputError('label = "" is no label', "Leave it out, or give one.")
         label = chosen.label(typed)
