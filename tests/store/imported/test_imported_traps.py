@@ -593,3 +593,27 @@ def test_a_test_of_go_that_failed_is_told(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     record = bring_in([Source(tmp_path / "old"), Source(tmp_path / "new")], tmp_path / "run")
     assert any("BenchmarkZ failed" in one for one in record.skipped)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "inserted", "told"),
+    [
+        ("pgbench-15-a.txt", "tps = ", "pgbench: error: client 0 aborted in command 5\n", "incomplete"),
+        ("hackbench-2.4-a.txt", "Time:", "SENDER: write (error: Broken pipe)\n", "ended early"),
+        ("memtier-a.txt", "ALL STATS", "connection error: Connection refused\n", "connection errors"),
+        ("memtier-b.json", '"Connection Errors": 0', '"Connection Errors": 7, "was', "connection errors"),
+    ],
+)
+def test_a_call_of_which_a_part_failed_is_no_trial(
+    file: str, before: str, inserted: str, told: str, tmp_path: Path
+) -> None:
+    text = (FIXTURES / file).read_text()
+    other = text.replace(
+        before, inserted + before.removeprefix('"') * (inserted[0] == '"') + before * (inserted[0] != '"'), 1
+    )
+    assert other != text and told in refused(tmp_path, text, other)
+
+
+def test_contenders_that_differ_by_the_size_of_letters_only_are_refused(tmp_path: Path) -> None:
+    rows = ("Old,1,1.5", "old,2,1.6", "new,1,1.7", "new,2,1.8")
+    assert "size of its letters" in refused(tmp_path, table("contender,trial,latency [ms: lower]", *rows))

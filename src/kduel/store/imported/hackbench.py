@@ -18,6 +18,10 @@ HEAD = re.compile(
 )
 
 
+FAILED = re.compile(r"^.*\(error: .*\)$", re.MULTILINE)
+"""What a task says before it ends, and the others go on."""
+
+
 class Hackbench(PrintedFormat):
     name = "hackbench"
     summary = "what hackbench prints (>>FILE), a trial being one call"
@@ -30,6 +34,11 @@ class Hackbench(PrintedFormat):
                 raise InputError(
                     f"{location_text(path, line)}: a call without number and size of its messages",
                     "Remove what is left of this call from the file.",
+                )
+            if failed := FAILED.search(text):
+                raise InputError(
+                    f"{location_text(path, line)}: a call of which a task ended early ({failed[0].strip()[:80]})",
+                    "Remove this call from the file, and repeat it.",
                 )
             groups, fds, loops, size = map(int, head.groups()[1:])
             asked = HackbenchParameters(

@@ -30,6 +30,8 @@ ASKED = (
 RUN, MEAN = re.compile(r"ALL STATS|RUN #\d+ RESULTS"), re.compile(r"AGGREGATED AVERAGE RESULTS \(\d+ runs\)")
 """Headings of one run, and of the mean of several, without which those of the best and the worst run are no trials."""
 SECTION = re.compile(r"(?:[A-Z#\d]+ )+(?:STATS|RESULTS)(?: \(\d+ runs\))?")
+ERRORS = "Connection Errors"
+"""A key of JSON; text has lines for them."""
 AVERAGES = ("Avg. Latency", "Average Latency", "Latency")
 """Of newer and of older versions."""
 STATISTICS: dict[str, Statistic] = {"50": "median", "95": "p95", "99": "p99", "99.9": "p999"}
@@ -62,6 +64,11 @@ class Memtier(ForeignFormat):
             runs = runs or [name for name in call.sections if MEAN.fullmatch(name)]
             skipped += [f"{location_text(path, call.where)}: {name}" for name in call.sections if name not in runs]
             idle = {kind for name in runs for kind, one in call.sections[name].items() if not one.get("Ops/sec")}
+            if any(one.get(ERRORS) for name in runs for one in call.sections[name].values()):
+                raise InputError(
+                    f"{location_text(path, call.where)}: a call with connection errors",
+                    "Remove this call from the file, and repeat it with fewer connections.",
+                )
             if not runs or "Totals" in idle:
                 raise InputError(
                     f"{location_text(path, call.where)}: a call without operations", "Remove it from the file."
@@ -105,7 +112,9 @@ def text_calls(path: Path) -> Iterator[Call]:
         settings, sections, names, kinds = {}, dict[str, Kinds](), list[str](), Kinds()
         for line, content in enumerate(text.split("\n"), first):
             cells = content.split()
-            if asked := SETTING.fullmatch(content):
+            if content.startswith("connection error: "):
+                sections.setdefault("ALL STATS", {})[content] = {ERRORS: 1.0}
+            elif asked := SETTING.fullmatch(content):
                 settings[asked[2]] = asked[1]
             elif SECTION.fullmatch(content):
                 kinds, names = sections.setdefault(content, {}), []
@@ -137,7 +146,12 @@ def json_calls(path: Path) -> Iterator[Call]:
                     continue
                 shares = found.get("Percentile Latencies")
                 columns = found | (shares if isinstance(shares, dict) else {})
-                wanted = ("Ops/sec", *AVERAGES, *(name for name in columns if re.fullmatch(r"p\d+(\.\d+)?", name)))
+                wanted = (
+                    "Ops/sec",
+                    ERRORS,
+                    *AVERAGES,
+                    *(name for name in columns if re.fullmatch(r"p\d+(\.\d+)?", name)),
+                )
                 sections.setdefault(heading, {})[kind] = {
                     name: json_number(path, where, f"{kind}: {name}", columns[name])
                     for name in wanted

@@ -21,6 +21,10 @@ RATE = re.compile(
 )
 
 
+ABORTED = re.compile(r"^pgbench: error: |\babove results are incomplete")
+"""What it says of a client that ended early, before or below figures of the others."""
+
+
 class Pgbench(ForeignFormat):
     name = "pgbench"
     summary = "what pgbench prints (>>FILE), a trial being one call"
@@ -35,6 +39,11 @@ class Pgbench(ForeignFormat):
         trials: dict[str, int] = {}
         kind, complete, settings = "", True, dict[str, str]()
         for line, text in text_lines(path):
+            if ABORTED.search(text):
+                raise InputError(
+                    f"{location_text(path, line)}: {text[:80]!r}, so that the call is incomplete",
+                    "Remove this call from the file, and repeat it.",
+                )
             if found := TYPE.fullmatch(text):
                 check_complete(path, line, complete, "tps =")
                 kind, complete, settings = found[1], False, {}

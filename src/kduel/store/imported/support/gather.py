@@ -136,7 +136,15 @@ class Gathering:
                     f"at {found.first}",
                     "A metric has one unit, one better side, one kind, one aspect and one role: convert the values, or give it another name.",
                 )
-        self.contenders.setdefault(row.contender, location_text(path, row.where))
+        if row.contender not in self.contenders:
+            alike = next((one for one in self.contenders if one.casefold() == row.contender.casefold()), None)
+            if alike is not None:
+                self.mixed = self.mixed or InputError(
+                    f"{location_text(path, row.where)}: the contender {row.contender[:60]!r} differs from {alike[:60]!r} by the size of "
+                    "its letters only",
+                    "Write it in one way, or give one of them another name.",
+                )
+            self.contenders[row.contender] = location_text(path, row.where)
         if row.settings:
             self.take_settings(path, row)
         values = found.values.setdefault(row.contender, {})
