@@ -60,7 +60,7 @@ class Stage:
 
 STAGES = {
     "kernel": Stage(
-        ("bundle", "debian:6.12-cloud", "--machine", "icount", "--output", "@/made/b.tar"),
+        ("bundle", "debian:6.12-cloud", "--output", "@/made/b.tar"),
         ("cache/kernels/*", "made/b.tar"), cache=("archive", "root", "programs", "busybox"),
     ),
     "root": Stage(("bundle", "--root", "--output", "@/made/b.tar"), ("cache/root/*", "made/b.tar"), cache=("busybox",), root=True),

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from kduel.core.errors import InputError, os_errors
@@ -151,11 +151,14 @@ class Cache:
         with as_cache_error(self.root):
             locks = self.root / "locks"
             locks.mkdir(parents=True, exist_ok=True)
-            handle = open(locks / name.replace("/", "_"), "a")  # noqa: SIM115, PTH123 - closed below
-        with handle:
+            handle = os.open(locks / name.replace("/", "_"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
             with as_cache_error(self.root):
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+        finally:
+            with suppress(OSError):  # Nothing was written.
+                os.close(handle)
 
     def _manifest(self, kind: str, key: str) -> Path:
         return self.root / "manifests" / checked_key(kind) / f"{checked_key(key)}.json"
