@@ -417,6 +417,8 @@ def test_a_cache_that_cannot_be_is_refused_as_by_the_run(
         ("scheduler=./none", "neither built nor in PATH"),
         ("scheduler=scx_plain 'x", "is no command: No closing quotation"),
         ("sysctl=../x=1", "is neither a sysctl nor a file below /sys"),
+        ("sysctl=kernel.sched_base_slice_ns=500000", "Give debug.sched.base_slice_ns, which 6.6 and later have"),
+        ("sysctl=debug.sched.latency_ns=1", "6.12 has no debug.sched.latency_ns (5.13 to 6.5 have it)"),
     ],
 )
 def test_a_setting_that_no_kernel_can_have_is_refused(

@@ -90,6 +90,8 @@ def test_a_report_becomes_a_study_of_the_same_question(mail: str, tmp_path: Path
     assert str(tmp_path / "robot.toml") in done.output
     place = read_report(FIXTURES / mail).tree
     assert f"as linux{f' ({place})' if place else ''}: git" in done.output and "robot-reports.md" in done.output
+    for file in (tmp_path / f"robot{end}.toml" for end in ("", "-exact", "-lines")):
+        assert not file.exists() or "two releases as the contenders' kernel" in file.read_text()
 
 
 @pytest.mark.parametrize("mail", COMMITS)

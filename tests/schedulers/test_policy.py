@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from kduel.core.experiment import Contender
 from kduel.kernels import Kernel
 from kduel.schedulers import parse_policy, validate
 from kduel.schedulers.knobs import knob_path
+from kduel.schedulers.validate import check_written
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,24 @@ def test_what_the_kernel_has_passes(tmp_path: Path) -> None:
         validate(Contender(kernel="k", cmdline=f"preempt={mode}"), kernel(tmp_path, "6.12.1", CONFIG_612), steps())
     admitted = Contender(kernel="k", policy="deadline:1ms,1s,1s")
     validate(admitted, kernel(tmp_path, "6.1.0", None), steps(processes=1000), cpus=2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "key", "fits"),
+    [
+        ("debian:6.1", "debug.sched.base_slice_ns", False),
+        ("debian:6.6-cloud", "debug.sched.base_slice_ns", True),
+        ("debian-source:6.12.1", "debug.sched.latency_ns", False),
+        ("debian:5.10", "debug.sched.latency_ns", False),
+        ("debian:5.10", "kernel.sched_latency_ns", True),
+        ("debian:6.1", "kernel/sched_latency_ns", False),
+        ("debian:6", "debug.sched.base_slice_ns", True),
+        ("git:linux#v6.1", "debug.sched.base_slice_ns", True),
+    ],
+)
+def test_a_scheduler_knob_is_checked_against_the_release_where_it_is_written(spec: str, key: str, fits: bool) -> None:
+    with nullcontext() if fits else pytest.raises(InputError, match=f"has no {key}"):
+        check_written(Contender(kernel=spec, sysctl={key: 1}), [], cpus=None)
 
 
 def test_a_deadline_policy_is_refused_for_programs_that_fork(tmp_path: Path) -> None:

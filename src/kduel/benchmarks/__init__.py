@@ -16,7 +16,7 @@ from kduel.benchmarks.support.output import BeyondHistogramError, ParseError, Pa
 from kduel.benchmarks.support.parameters import cut_time, label_of
 from kduel.benchmarks.support.reading import check_positive, find_number
 from kduel.benchmarks.support.service import Room, Service
-from kduel.core.errors import HostError
+from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.samples import Details, within_reason
@@ -225,7 +225,17 @@ class Benchmark(ABC, Generic[P]):
         return convert_table(table, self.Parameters, f"benchmark {self.name}", "parameters")
 
 
+OF_ROBOTS = ("aim9", "unixbench", "will-it-scale")
+"""Suites of kernel test robots whose tests are operations of kbench here."""
+
+
 def benchmark(name: str) -> Benchmark[Any]:
     """The benchmark of that name. Raises InputError that lists what there is."""
+    if name in OF_ROBOTS:
+        raise InputError(
+            f"there is no benchmark {name!r}",
+            "Measure the nearest operation of kbench, such as -b pipe: docs/robot-reports.md has it for each test, and "
+            "`kduel init --from-report MAIL` finds it.",
+        )
     chosen: Benchmark[Any] = named_plugin("benchmarks", "benchmark", name)
     return chosen

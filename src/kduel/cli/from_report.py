@@ -36,6 +36,9 @@ OF_THE_QUEUE = frozenset(
 )
 """Keys of a job.yaml that say nothing of what was measured."""
 NOT_COUNTED = "Instructions are counted: neither waiting nor caches."
+WITHOUT_TREE = (
+    "Without a tree: two releases as the contenders' kernel and name; docs/robot-reports.md says what that shows."
+)
 MOST_CPUS = 64
 MOST_TASKS = 1000
 MOST_STREAMS = 128
@@ -111,7 +114,7 @@ def write_from_report(mail: Path, file: Path, tree: str, test: int = 1) -> None:
         f"The mail's figures: kduel report {shell_word(published)}" if imported
         else "The mail's figures of this test are not imported." if report.table.figures else "The mail has no figures.",
         f"1. A kernel tree with both commits, as {tree}{place}: git -C {shlex.quote(tree)} cat-file -t {report.commit}",
-        "   Without one: two releases as the contenders' kernel and name; docs/robot-reports.md says what that shows",
+        f"   {WITHOUT_TREE}",
         f"2. kduel run {shell_word(file)} --out {shell_word(run)}",
         f"3. The answer: {answer}",
         f"   Exact on any host, 2 and 3: {count}{counted}" if exact in documents else "",
@@ -301,7 +304,7 @@ def study_head(report: RobotReport, asked: NearestTest, end: str, delta: float, 
 def contenders_text(report: RobotReport, tree: str) -> str:
     """The parent and the commit, built from a tree that has both."""
     commits = zip(names_of(report), (report.parent, report.commit), strict=True)
-    return "".join(
+    return f"\n# {WITHOUT_TREE}\n" + "".join(
         "\n[[contender]]\n" + lines_of({"name": name, "kernel": f"git:{tree}#{commit},config=defconfig+guest"})
         for name, commit in commits
     )

@@ -75,7 +75,10 @@ def find_commit(place: str) -> tuple[Path, str]:
     directory, _, revision = place.partition("#")
     top = Path(directory).expanduser().resolve()
     if not top.is_dir():
-        raise InputError(f"there is no directory {directory}", "Check the path after git:.")
+        raise InputError(
+            f"there is no directory {directory}",
+            "Check the path after git:; without a tree, compare two releases (debian:6.1, debian:6.12).",
+        )
     command = ["git", "-C", str(top), "rev-parse", "--verify", "--quiet", "--end-of-options"]
     try:
         done = run_text([*command, f"{revision or 'HEAD'}^{{commit}}"])

@@ -396,7 +396,11 @@ class Icount(MachineKind[IcountSettings]):
         several = settle_cpus(settings, self.name).get("cpus", 1) != 1
         if settings.get("scheduling"):
             alone = (BOOT.name, KBENCH.name, REQUEST.name, SHARING.name, TOUCHING.name)
-            return "with scheduling = true nothing is counted but time" if benchmark in alone else ""
+            why = (
+                "with scheduling = true nothing is counted but time: CPUs work together in -b kload:kind=messages and "
+                "-b hackbench; what two share in an operation is counted by --suite exact-sharing"
+            )
+            return why if benchmark in alone else ""
         if benchmark == SHARING.name and not several:
             return "the cache lines that CPUs share take two CPUs at least: --machine icount:cpus=2, or cpus = 2 in [machine]"
         if several and benchmark != SHARING.name:

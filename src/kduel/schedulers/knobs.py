@@ -15,6 +15,18 @@ DEBUG = "debug.sched."
 FEATURES = "debug.sched.features"
 
 
+FIRST, LAST = (0, 0), (999, 0)
+_OF_CFS = ("latency_ns", "min_granularity_ns", "wakeup_granularity_ns")
+RELEASES: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
+    "debug.sched.base_slice_ns": ((6, 6), LAST),
+    **dict.fromkeys((DEBUG + name for name in _OF_CFS), ((5, 13), (6, 5))),
+    **dict.fromkeys((f"kernel.sched_{name}" for name in _OF_CFS), (FIRST, (5, 12))),
+}
+"""The first and the last kernel that has a knob, of those that came or went."""
+NEVER = {"kernel.sched_base_slice_ns": "debug.sched.base_slice_ns"}
+"""Names that no kernel has, with the one that is meant."""
+
+
 def knob_path(key: str) -> str:
     """The file that a knob is. Raises InputError for what cannot be a knob's name."""
     if not re.fullmatch(r"(/sys/)?[A-Za-z0-9_][A-Za-z0-9_.:/-]*", key) or ".." in key:
@@ -47,6 +59,29 @@ def check_knobs(knobs: Mapping[str, str | int]) -> None:
             )
         if "\n" in str(value) or "\0" in str(value):
             raise InputError(f"the sysctl {key} has a value of several lines", "Give one line.")
+
+
+def check_release(kernel: str, knobs: Mapping[str, str | int]) -> None:
+    """Raises InputError for a knob that Debian's kernel of a written version is known not to have. Others may be patched."""
+    found = re.match(r"debian(?:-source)?:(\d+)\.(\d+)", kernel)
+    if found is None:
+        return
+    for key in knobs:
+        name = key.replace("/", ".")
+        own = NEVER.get(name, name)
+        first, last = RELEASES.get(own, (FIRST, LAST))
+        if own == name and first <= (int(found[1]), int(found[2])) <= last:
+            continue
+        since, until = (".".join(map(str, version)) for version in (first, last))
+        have = (
+            f"{since} and later" if last == LAST else f"{since} to {until}" if first != FIRST else f"those to {until}"
+        )
+        raise InputError(
+            f"the kernel {found[1]}.{found[2]} has no {key}{f' ({have} have it)' if own == name else ''}",
+            "Choose another kernel, or leave it out: docs/schedulers.md lists knobs by kernel."
+            if own == name
+            else f"Give {own}, which {have} have.",
+        )
 
 
 def set_knobs(knobs: Mapping[str, str | int]) -> str:

@@ -11,7 +11,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.kernels import Kernel
 from kduel.schedulers.build import check_scheduler
-from kduel.schedulers.knobs import check_knobs
+from kduel.schedulers.knobs import check_knobs, check_release
 from kduel.schedulers.policy import Policy, check_admission, parse_policy
 from kduel.schedulers.snippets import preempt_mode
 
@@ -50,6 +50,7 @@ def validate(
 def check_written(contender: Contender, steps: Sequence[tuple[Benchmark[Any], Any]], *, cpus: int | None) -> None:
     """Raises InputError for what no kernel has: sysctls, preemption modes, schedulers, impossible policies."""
     check_knobs(contender.sysctl)
+    check_release(contender.kernel, contender.sysctl)
     if (mode := preempt_mode(contender.cmdline)) and mode not in PREEMPT_MODES:
         raise InputError(
             f"contender {contender.name or contender.kernel!r}: preempt={mode} is no preemption mode",

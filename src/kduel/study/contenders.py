@@ -38,6 +38,10 @@ def with_settings(spec: str) -> dict[str, Any]:
         if key not in SETTINGS and (near := did_you_mean(key, SETTINGS)):
             raise InputError(f"{spec}: a contender has no key `{key}`", f"{near}{once}")
     kernel, *rest = re.split(rf",(?=(?:{'|'.join(SETTINGS)})=)", spec)
+    if given := re.search(r",(deadline|fifo|nice|rr|slice)=([^,]*)", kernel):
+        raise InputError(
+            f"{spec}: a contender has no key `{given[1]}`", f"A policy is given so: policy={given[1]}:{given[2]}."
+        )
     found: dict[str, Any] = {"kernel": kernel}
     for setting in rest:
         key, _, value = setting.partition("=")

@@ -185,7 +185,7 @@ def test_what_is_no_source_is_refused(shared: Cache, tmp_path: Path) -> None:
         (f"source:{tmp_path}/not.tar", "does not unpack"),
         (f"source:{tmp_path}/empty.tar", "no source tree of the Linux kernel"),
         (f"source:{tmp_path}", "is a directory"),
-        (f"git:{tmp_path}/none", "there is no directory"),
+        (f"git:{tmp_path}/none", "compare two releases"),
         (f"git:{tmp_path}#v1", "has no commit"),
         ("debian-source:nonsense", "names no version"),
     ):
