@@ -96,6 +96,8 @@ def put(stage: Stage, own: Place, kept: Path) -> None:
         program = own.program / "mmdebstrap"
         program.write_text(MMDEBSTRAP)
         program.chmod(0o755)
+    if stage.words[0] == "bundle":
+        (own.program / "qemu-system-x86_64").unlink()  # It is asked what it is, and boots nothing.
     (own.base / "made").mkdir()
     (own.base / "table.csv").write_text(TABLE)
     if stage.run:
@@ -146,6 +148,7 @@ def kind_of(own: Place, path: str) -> str:
     """A path without what is of this place, or of one of many alike."""
     path = path.replace(str(own.cache), "cache").replace(str(own.base), "@")
     path = re.sub(r"(/\.[\w.]*?-)[^/]*", r"\1*", path)
+    path = re.sub(r"(/lib/modules/).*", r"\1*", path)
     return re.sub(r"[0-9a-f]{8,}|\d+", "#", path)
 
 
