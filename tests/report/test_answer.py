@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from examples import exact, published, simulated, three, undecided
+from examples import exact, published, simulated, single, three, undecided
 from made_runs import make_run
 from msgspec import structs
 from pages import KINDS, matrix, with_exact
@@ -212,6 +212,12 @@ def test_where_nothing_is_decided_it_is_the_headline() -> None:
         metric.contradicted = True
     assert "possible" not in answer(results).text, "nothing of an interval that shows another verdict than before"
     assert answer(results, "RUN").command == "kduel resume RUN"
+
+
+def test_what_was_measured_once_is_not_sure_at_all() -> None:
+    said = answer(single())
+    assert "How sure: not at all: each contender was measured once" in said.text
+    assert said.step == "Measure 5 times or more, 10 or more to show that no difference matters.", "why stands above"
 
 
 def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:

@@ -288,6 +288,9 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     assert lines[2].startswith("With new") and f"  {first.command}" in lines, "at the top, and to be pasted"
     assert first.table is not None and first.table.head[1:3] == ["from", "to"]
     assert [row[1:3] for row in first.table.rows] == [["new in run 1", "new in run 2"]]
+    heads = [section.table.head for section in shown.sections if section.table and section.table.head[-1] == "n"]
+    assert heads == [["metric", "old in run 1", "new in run 1", "old in run 2", "new in run 2", "n"]], "no letters"
+    assert "<code>kduel run " in page.html(shown), "what is to be pasted is set as such"
     alike = [str(make_run(tmp_path / f"year{year}/run", day=30 * year)) for year in (1, 2)]
     assert wording.page_of(campaigns(alike)).title == "old, new in 2 runs", "directories of one name are two runs"
 

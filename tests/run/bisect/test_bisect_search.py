@@ -8,6 +8,7 @@ from msgspec import structs
 from noisy_commits import SCENES, Simulated, linear
 
 from kduel.core.errors import InputError, NotMeasuredError
+from kduel.report.campaigns.page import text
 from kduel.run.bisect import posterior
 from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
@@ -154,6 +155,7 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
     assert f"Commit {order[9][:12]} made pipe time (us) 3 % higher (" in page_of(found, known).sections[0].lead
     assert page_of(found, known).sections[0].lead.endswith("), which is worse.")
     assert "99" in first.sure[0] and first.command == f"git show {order[9][:12]}", "how sure, what next"
+    assert text(page_of(found, about)).count("Next:") <= 1 and "Next" not in first.step, "the page says it"
     many = page_of(structs.replace(found, set=order[7:10], confirmed=False), about).sections[0]
     assert len(many.bullets) == 3 and "--seed" in many.sentences[-1], "more of --confirm may measure nothing more"
     unknown = structs.replace(found, set=[], why="no change was established in 40 measurements")

@@ -81,7 +81,7 @@ def answer_section(outcome: SearchOutcome, about: MeasurementNotes) -> PageSecti
     again = ["To be surer, search anew: the same command with another --seed."] if outcome.confirmed is False else []
     return PageSection(
         heading="", lead=f"{who}{doubt} {how}.", sure=[f"How sure: with a probability of {probability} it is {who.lower() if many else 'this commit'}.", CONFIRMED[outcome.confirmed]],
-        step="These measurements cannot tell them apart." if many else "What it changes:",
+        step="Read each of these, which the measurements cannot tell apart." if many else "What it changes:",
         command="" if many else f"git show {outcome.set[0][:SHORT]}", sentences=[*other_changes(outcome), *again],
         bullets=commits if many else [],
     )  # fmt: skip
