@@ -136,9 +136,7 @@ def test_the_answer_is_seen_first_then_a_picture_the_table_and_what_to_know(
         browser.open(pages / f"{kind}.html")
         seen = browser.evaluate(SEEN)
         assert seen["answer"][0] < 80 and seen["answer"][1] < (180 if width == 1280 else 330), (kind, seen)
-        assert (
-            seen["picture"] < (520 if width == 1280 else 540) and seen["answer"][0] < seen["picture"] <= seen["table"]
-        ), (kind, seen)
+        assert seen["picture"] < 520 and seen["answer"][0] < seen["picture"] <= seen["table"], (kind, seen)
         remarks = seen["believe"] or seen["table"] + 1  # of exact counts there may be nothing to know
         assert seen["remarks"] <= 3 and seen["table"] < remarks < seen["folded"], (kind, seen)
         assert seen["fold"] <= seen["folded"] and seen["fold"] <= (2500 if width == 1280 else 4000), (kind, seen)

@@ -1,5 +1,6 @@
 """A page of headings, sentences and tables, and its writers: plain text, Markdown, HTML."""
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -121,12 +122,14 @@ def said_below(section: PageSection) -> list[str]:
 
 
 HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+NOT_BROKEN = r'<span class="option">\1</span>'
+"""An option of a command, which a narrow window would break behind its first hyphen."""
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;overflow-wrap:anywhere;margin:2em auto;padding:0 1em;color-scheme:light dark}"
     "h1{font-size:1.4em}svg{max-width:100%;height:auto}div{overflow-x:auto}table{border-collapse:collapse}"
     "th,td{overflow-wrap:break-word;padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
     "summary h2{display:inline;font-size:1.1em}details{margin:.6em 0}"
-    ".n{text-align:right;font-variant-numeric:tabular-nums}.answer{font-size:1.15em;font-weight:600}"
+    ".option{white-space:nowrap}.n{text-align:right;font-variant-numeric:tabular-nums}.answer{font-size:1.15em;font-weight:600}"
     "@media screen and (max-width:40em){.cards thead{display:none}.cards tr{display:block;padding:.5em 0;border-bottom:1px solid #8886}"
     ".cards td{display:flex;justify-content:space-between;gap:1em;border:0;padding:.1em 0;text-align:right}.cards td::before{content:attr(data-label);opacity:.75}}"
 )
@@ -144,7 +147,7 @@ def html(page: CampaignPage, picture: str = "") -> str:
         parts.append(f"<details><summary>{heading}</summary>" if section.folded else heading)
         parts += [f'<p class="answer">{safe(section.lead)}</p>'] if section.lead else []
         command = safe(section.command)
-        code = f"<code>{command}</code>"
+        code = f"<code>{re.sub(r'(?<= )(-[a-z-]+)', NOT_BROKEN, command)}</code>"
         for sentence in map(safe, said_below(section)):
             pasted = bool(command) and sentence.endswith(f" {command}")
             parts.append(f"<p>{sentence.removesuffix(command) + code if pasted else sentence}</p>")
