@@ -106,7 +106,7 @@ def test_an_interval_within_the_band_that_is_undecided_is_explained() -> None:
             0.1,
             0.5,
         )
-    assert "within the band with fewer than 10 values" in picture(results).told
+    assert "undecided (equivalence takes 10 values of each)" in picture(results).told
 
 
 def test_an_arrowhead_of_what_goes_on_is_on_its_own_side() -> None:

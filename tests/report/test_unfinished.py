@@ -152,7 +152,7 @@ def test_an_interval_within_delta_of_too_few_blocks_is_not_open_for_its_spread()
     wide.effect_pct, wide.ci_low_pct, wide.ci_high_pct, wide.blocks_more = 0.2, -0.9, 1.1, 4
     short, spread = by_reason(results.metrics, results)
     assert short == "the interval lies within ±1 %, which counts from 10 values of each contender on: measure more"
-    assert spread == "the run is too short at this spread: measure more"
+    assert spread == "there are too few values for this spread: measure more"
     within.role, wide.role = "primary", "primary"
     step, _ = next_step(results, "RUN")
     assert step.startswith("Undecided, partly as the interval lies"), "the other one is undecided for its spread"

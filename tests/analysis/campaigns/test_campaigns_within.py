@@ -273,7 +273,7 @@ def test_what_changed_names_kernels_and_says_what_is_not_attributable_once(tmp_p
     shown = wording.page_of(campaigns(runs))
     first = shown.sections[0]
     assert shown.title == "old, new in 2 runs"
-    assert first.lead.startswith("With new in run 2 against new in run 1, job takes "), (
+    assert first.lead.startswith("With new in run 2 (2026-03-02) against run 1 (2026-01-31), job takes "), (
         "one kernel in two runs, not two in one"
     )
     assert " longer (+" in first.lead, "with its interval"

@@ -150,7 +150,9 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
     assert "did NOT differ clearly" in doubted
     first = page_of(found, about).sections[0]
     assert first.lead.startswith(f"Commit {order[9][:12]} made m 3 % higher"), "which commit, and by how much"
-    assert first.lead.endswith(", which was called bad."), "no better side is known of what a command prints"
+    assert first.lead.endswith("); higher is the bad side of this search."), (
+        "no better side is known of what a command prints"
+    )
     known = structs.replace(about, what="pipe time (us)", better="lower")
     assert f"Commit {order[9][:12]} made pipe time (us) 3 % higher (" in page_of(found, known).sections[0].lead
     assert page_of(found, known).sections[0].lead.endswith("), which is worse.")

@@ -69,11 +69,6 @@ def lies_within(metric: MetricResult, rule: Rule) -> bool:
     return bool(supports(WITHIN, math.log1p(low / 100), math.log1p(high / 100), margin("ratio", rule)))
 
 
-def word_of_same(same: Sequence[MetricResult]) -> str:
-    """The word for metrics together that show no difference that matters."""
-    return "equal" if all(m.verdict == "equal" for m in same) else "equivalent"
-
-
 def excludes_zero(metric: MetricResult) -> bool:
     """True if the interval, as it is shown, is on one side of 0."""
     _, low, high, _ = effect_numbers(metric)

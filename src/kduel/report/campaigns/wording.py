@@ -9,7 +9,7 @@ from typing import get_args
 from msgspec import structs
 
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
-from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
+from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, ColumnFacts, MetricRow
 from kduel.core.format import MISSING, effect, effect_with_interval, interval_text, mean_and_sd, percent, relative_pct
 from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
@@ -89,13 +89,23 @@ def changed_section(found: Campaigns) -> PageSection:
 
 
 def pair_sentence(pair: ColumnChange, found: Campaigns) -> str:
-    """`With new in run 2 against new in run 1, job/time takes 5.0 % longer (+4.2 to +5.8 %).`"""
+    """`With new in run 2 (2026-03-02) against run 1 (2026-01-31), job takes 5.0 % longer (+4.2 to +5.8 %).`"""
+    columns = {column.name: column for column in found.columns}
+    before, after = columns[pair.before], columns[pair.after]
     names = kernels_first(found)
+    against = names[pair.before]
+    if before.contender == after.contender:
+        against = against.removeprefix(f"{before.contender} in ")
     metrics = [change for change in pair.changes if change.n]
     large = sorted(filter(matters, metrics), key=lambda one: (weak(one), *largest_first(one)))
     named, rest = largest_words(metrics, large, alone=True)
     others = f" Others: {', '.join(rest)}." if rest else ""
-    return f"With {names[pair.after]} against {names[pair.before]}, {'; '.join(named)}.{others}"
+    return f"With {names[pair.after]}{day(after)} against {against}{day(before)}, {'; '.join(named)}.{others}"
+
+
+def day(column: ColumnFacts) -> str:
+    """` (2026-03-02)`, where the day is known."""
+    return f" ({column.when[:10]})" if column.when else ""
 
 
 def weak(change: MetricResult) -> bool:

@@ -34,6 +34,8 @@ from kduel.report.content.undecided import foremost_reason, reason_of_findings
 MOST_PAIRS = 2
 """Contenders that are answered one by one."""
 MOST_EFFECTS = 2
+MOST_OTHERS = 3
+"""Benchmarks of a matrix that are named beside the largest effects."""
 MANIFOLD = 3.0
 """From here on a time is said to be so many times as long."""
 LONGEST_NAME = 30
@@ -46,7 +48,7 @@ HEAVY = 86
 """Weight of a finding with which a verdict is not the last word."""
 RATE = re.compile(r"(?<![a-zA-Z/])[kMG]?ops$|(?<![bB])(?<!bit)(?<!bits)(?<!bytes)/s(ec)?$")
 """Of units that things are done in: not ns/switch, drops, MB/s."""
-COUNTS_AND_TIMES = "Counts are the work that a kernel does; times are how long that took here."
+COUNTS_AND_TIMES = "Fewer instructions need not take less time: counts and times can go opposite ways."
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
 """Benchmarks whose slow wake-ups on exact CPUs `kduel explain` explains."""
@@ -157,16 +159,14 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     beside = [] if large else other_differences(results, baseline, contender)
     if not large and not beside:
         return headline.headline_of(results, baseline, contender)
-    named, others = largest_words(
-        [*metrics, *beside], large or beside[:1], alone=len(headline.compared_pairs(results)) == 1
-    )
-    if beside[1:] and all(m.better == "none" for m in beside):
-        named = [f"{len(beside)} other metrics differ (neither way is better)"]
-    elif beside[1:]:
-        named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"]
+    alone, placed = len(headline.compared_pairs(results)) == 1, all_placed(results)
+    named, others = largest_words([*metrics, *beside], large or beside[:1], alone=alone, by_name=placed)
+    named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"] if beside[1:] else []
     rest = []
-    same = [m for m in metrics if is_same(m)]
-    for count, word in ((sum(not m.decided for m in metrics), "undecided"), (len(same), headline.word_of_same(same))):
+    for count, word in (
+        (sum(not m.decided for m in metrics), "undecided"),
+        (sum(map(is_same, metrics)), "equivalent"),
+    ):
         rest += [f"{count} {word}"] if count else []
     torn = headline.disagreement(metrics, "metric")
     beginning = f"With {visible(contender, 200)} against {visible(baseline, 200)}"
@@ -177,6 +177,8 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
         if rest and not large and len(rest) == 1:
             counts = f": all {whole} {rest[0].partition(' ')[2]}" if len(metrics) > 1 else ""
         named += [f"others: {', '.join(others)}"] if others else []
+        if beside and all(m.better == "none" for m in beside):
+            return f"{beginning}, nothing is shown to be {gain_or_loss(sided)}{counts}{torn}"
         return f"{beginning}, nothing is shown to be {gain_or_loss(sided)}{counts}. Besides, {'; '.join(named)}{torn}"
     rest = [*others, *rest]
     return f"{beginning}, {'; '.join(named)}{'. Others: ' if rest else ''}{', '.join(rest)}{torn}"
@@ -199,7 +201,7 @@ def named_time(metric: str, unit: str) -> str:
 
 
 def largest_words(
-    metrics: Sequence[MetricResult], large: Sequence[MetricResult], *, alone: bool
+    metrics: Sequence[MetricResult], large: Sequence[MetricResult], *, alone: bool, by_name: bool = False
 ) -> tuple[list[str], list[str]]:
     """`job takes 5.0 % longer (+4.2 to +5.8 %)`: the first loss and gain of `large`, which is ordered; then how many more there are of
     each side. Two of one side where a pair stands `alone`. `metrics` are those among which names must distinguish."""
@@ -208,7 +210,7 @@ def largest_words(
     foremost += [m for one in sides for m in one] if alone else []
     chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
-    return words, more_words([m for m in large if all(m is not one for one in chosen)])
+    return words, more_words([m for m in large if all(m is not one for one in chosen)], by_name=by_name)
 
 
 def is_same(metric: MetricResult) -> bool:
@@ -216,10 +218,15 @@ def is_same(metric: MetricResult) -> bool:
     return metric.claimed and not headline.matters(metric)
 
 
-def more_words(others: Sequence[MetricResult]) -> list[str]:
-    """`4 worse`, `2 better`: the direction of what is not named."""
-    kinds = (("worse", "worse"), ("better", "better"), ("neutral", "different"))
-    counts = [(sum(headline.side(m) == kind for m in others), word) for kind, word in kinds]
+def more_words(others: Sequence[MetricResult], *, by_name: bool) -> list[str]:
+    """`4 worse`, `2 better`: the direction of what is not named; `io-large −26 % better` each where they are few and shall be named."""
+    kinds = {"worse": "worse", "better": "better", "neutral": "different (neither way is better)"}
+    if by_name and len(others) <= MOST_OTHERS:
+        return [
+            f"{visible(m.benchmark, 200)} {change_size(m)} {kinds[headline.side(m)].partition(' ')[0]}"
+            for m in others
+        ]
+    counts = [(sum(headline.side(m) == kind for m in others), word) for kind, word in kinds.items()]
     return [f"{count} {word}" for count, word in counts if count]
 
 
@@ -348,10 +355,10 @@ def next_step(results: Results, run: str) -> tuple[str, str]:
     short = f"{rest}{foremost_reason(in_sight(more, results), results)}".partition(":")[0].rstrip(".")
     if not results.paired:
         return (
-            f"{short}. Ask the authors for more trials, or add your own. How many trials that takes:",
+            f"{short}. Ask the authors for more trials, or add your own. To see how many it takes:",
             f"kduel plan {run}",
         )
-    return f"{short}. How many blocks that takes:", f"kduel plan {run}"
+    return f"{short}. Measure more blocks. To see how many it takes:", f"kduel plan {run}"
 
 
 def in_sight(undecided: list[MetricResult], results: Results) -> list[MetricResult]:

@@ -17,7 +17,7 @@ def candidates_claim(
     results: Results,
     name: Callable[[MetricResult, Sequence[MetricResult]], str],
 ) -> list[str]:
-    """`Between the two, debian-7.1 is better in a and worse in b than debian-6.12`, of two contenders with one baseline, by the primary
+    """`debian-7.1 is better in a and worse in b than debian-6.12`, of two contenders with one baseline, by the primary
     metrics with a verdict on both: one is better where its whole interval is, by more than does not matter. Else nothing."""
     if len(metrics) != 2 or len({baseline for baseline, _ in metrics}) != 1:
         return []
@@ -35,11 +35,7 @@ def candidates_claim(
         for word, found in sides
         if found
     ]
-    return (
-        [f"Between the two, {visible(second, 200)} is {' and '.join(said)} than {visible(first, 200)}"]
-        if said
-        else []
-    )
+    return [f"{visible(second, 200)} is {' and '.join(said)} than {visible(first, 200)}"] if said else []
 
 
 def has_place(metric: MetricResult) -> bool:

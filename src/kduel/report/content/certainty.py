@@ -6,9 +6,10 @@ from kduel.core.format import estimate_texts, plain_number
 from kduel.core.metric_results import MetricResult
 from kduel.core.results import Results
 from kduel.judge.verdict.comparison import is_of_time
-from kduel.judge.verdict.headline import excludes_zero, shows_difference
+from kduel.judge.verdict.headline import excludes_zero
 from kduel.judge.verdict.unfinished import EMULATED
 from kduel.report.content.evidence import evidence
+from kduel.report.content.matrixtext import all_placed
 from kduel.report.content.overview import too_early
 
 SURE = "How sure: "
@@ -24,7 +25,8 @@ def certainty(results: Results) -> str:
     metrics = [m for m in judged if m.claimed]
     level = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence"
     every = "both" if len(judged) == 2 else f"all {len(judged)}"
-    sure = level + (f" for {every} comparisons together" if len(judged) > 1 else "")
+    of = f" of {len({m.metric for m in judged})} metrics" if all_placed(results) else ""
+    sure = level + (f" for {every} comparisons{of} together" if len(judged) > 1 else "")
     if metrics and all(m.scale == "exact" for m in metrics):
         if evidence(results).varies:
             return ""
@@ -33,10 +35,7 @@ def certainty(results: Results) -> str:
     if not metrics:
         sure = without_verdict(judged, sure, level)
     elif any(m.hint for m in metrics):
-        chance = f"; up to {plain_number(100 * results.study.alpha)} % of the differences may be chance"
-        alike = f"; {level} in each that is equivalent"
-        sure = "hints only, as no primary metric is named"
-        sure += chance * any(map(shows_difference, metrics)) + alike * any(m.verdict == "equivalent" for m in metrics)
+        sure = f"hints only, as no primary metric is named: {level} in each by itself, not in all together"
     if not sure:
         return ""
     if results.machine.resolution:
@@ -62,5 +61,5 @@ def without_verdict(judged: Sequence[MetricResult], sure: str, level: str) -> st
     if len(known) < len(measured):
         return ""
     low, high = min(low for low, _ in known), max(high for _, high in known)
-    together = sure if not any(m.hint for m in measured) else f"{level} each"
+    together = f"{level} each" if any(m.hint for m in measured) else sure
     return f"changes from {estimate_texts(0.0, low, high, '%')[1]} are still possible ({together})"

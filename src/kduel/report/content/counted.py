@@ -13,7 +13,7 @@ from kduel.core.metric_results import COUNTS, SHARING, TOUCHED, TOUCHED_PAGES, M
 from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.headline import matters, shows_difference, side, word_of_same
+from kduel.judge.verdict.headline import matters, shows_difference, side
 from kduel.report.content.digest import ContenderSummary, largest_first
 from kduel.report.content.evidence import evidence
 from kduel.store.rundir import EXACT
@@ -79,7 +79,7 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
         yield [("depends on conditions that should not matter", "italic")]
         yield from (line for m in open_ones for line in columns.lines(m, width))
     if same:
-        yield [(f"{word_of_same(same)}: ", "italic"), (", ".join(name(m) for m in same), "")]
+        yield [("equivalent: ", "italic"), (", ".join(name(m) for m in same), "")]
     missing = [m for m in comparison.primary if not m.n]
     if missing:
         yield [("not measured in both: ", "italic"), (", ".join(name(m) for m in missing), "")]

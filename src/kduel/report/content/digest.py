@@ -56,6 +56,11 @@ class ContenderSummary(Struct, kw_only=True):
         return self.primary or self.exploratory
 
     @property
+    def names(self) -> str:
+        """`new against old`; the metric for the effects of factors."""
+        return f"{self.subject} against {self.baseline}" if self.subject == self.contender else self.subject
+
+    @property
     def conclusion_lists(self) -> list[tuple[str, str, list[str]]]:
         """Heading, mark and sentences of what can and of what cannot be concluded, without what is empty."""
         every = [("What can be concluded", "+", self.can), ("What cannot be concluded", "-", self.cannot)]

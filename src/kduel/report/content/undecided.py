@@ -44,10 +44,8 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
     if waits and not metric.withheld:
         return f"{waits}: continue the run"
     if metric.n == 1:
-        more = f", {rule.equivalent_from} or more to show that no difference matters" * (
-            rule.equivalent_from > rule.fewest
-        )
-        return f"each contender was measured once: measure {rule.fewest} times or more{more}"
+        more = f" ({rule.equivalent_from} to show that two are equivalent)" * (rule.equivalent_from > rule.fewest)
+        return f"each contender was measured once: measure each {rule.fewest} times or more{more}"
     if metric.withheld:
         return missing_by_arm.PLUGIN.undecided
     if metric.n < rule.fewest:
@@ -66,7 +64,7 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
         counts = f"which counts from {rule.equivalent_from} values of each contender on"
         return f"the interval lies within ±{rule.delta_pct:g} %, {counts}: measure more"
     if metric.blocks_more and metric.blocks_more <= WORTH_ADDING * metric.n:
-        return "the run is too short at this spread: measure more"
+        return "there are too few values for this spread: measure more"
     target = "" if delta is None else f" to tell whether the change reaches {delta:g} %"
     return f"the spread is too large{target}: {REMEDIES[advice(metric)]}, stop other work on the host, or accept a larger delta"
 

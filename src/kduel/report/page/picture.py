@@ -74,7 +74,8 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
         return None
     found = found[:MOST_COMPARISONS]
     most = max(FEWEST_ROWS, MOST_ROWS // len(found))
-    kept = [(how, one, delta, foremost_rows(drawn, most)) for how, one, delta, drawn in found]
+    chosen = largest_of if results.effects else foremost_rows
+    kept = [(how, one, delta, chosen(drawn, most)) for how, one, delta, drawn in found]
     everything = [metric for *_, drawn in kept for metric in drawn]
     common = intervals(everything, max(delta for *_, delta, _ in kept), "")
     assert common is not None
@@ -114,12 +115,10 @@ def picture_part(results: Results, said: Digest) -> Picture | None:
 
 
 def heading(how: str, comparison: ContenderSummary) -> str:
-    """`Counted exactly under 5 conditions: new against old`; the metric for the effects of factors."""
-    subject = comparison.subject
+    """`Counted exactly under 5 conditions: new against old`."""
     over = count_ranged(comparison.gating)
     how += f" under {over} conditions" if how and over > 1 else ""
-    names = f"{subject} against {comparison.baseline}" if subject == comparison.contender else subject
-    return f"{how}: {names}" if how else names
+    return f"{how}: {comparison.names}" if how else comparison.names
 
 
 def caption(
@@ -141,7 +140,7 @@ def caption(
     torn = any(metric.torn for metric in metrics)
     of_one = "Each is of one machine. " if torn else ""
     few = any(m.status == "undecided" and m.n < rule.equivalent_from and lies_within(m, rule) for m in metrics)
-    within = f", even within the band with fewer than {rule.equivalent_from} values" if few else ""
+    within = f" (equivalence takes {rule.equivalent_from} values of each)" if few else ""
     tones = {row.tone for row in rows}
     same = f" ({SIGNS['equivalent']})" if "same" in tones else ""
     grey = "no one verdict holds for all machines" if all(m.torn for m in metrics) else f"undecided{within}"

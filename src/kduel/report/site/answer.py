@@ -26,11 +26,11 @@ BEFORE = {
 NOT_JUDGED = "not judged"
 UNDATED = "unknown"
 STEPS = (
-    "To go on with the latest run, in the directory of the runs:",
-    "What differs since that began, in the directory of the runs:",
-    "What changed between the last two runs, in the directory of the runs:",
-    "What would decide it, and the whole report, in the directory of the runs:",
-    "The whole report, in the directory of the runs:",
+    "Go on with the latest run, in the directory of the runs:",
+    "See what differs since that began, in the directory of the runs:",
+    "See what changed between the last two runs, in the directory of the runs:",
+    "See what would decide it, and the whole report, in the directory of the runs:",
+    "See the whole report, in the directory of the runs:",
 )
 
 

@@ -184,9 +184,7 @@ def series_section(benchmarks: list[str], history: MetricHistory) -> Section:
     longest = max((len(line.points) for line in itertools.chain(*lines.values())), default=0)
     few = longest < 2 * FEWEST
     if few:
-        said = (
-            f"A change of level takes {2 * FEWEST} runs of one contender on one machine; the most here is {longest}."
-        )
+        said = f"No trend can be told yet: it takes {2 * FEWEST} runs of one contender on one machine, and there are {longest} at most."
     else:
         said = f"False alarms: {100 * history.alpha:g} % of the series that never change."
     rows: list[Row] = [

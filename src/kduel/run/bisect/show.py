@@ -92,7 +92,7 @@ def size_words(outcome: SearchOutcome, change: Interval, better: Better) -> str:
     side, sign = ("higher", 1) if change.mean > 0 else ("lower", -1)
     ends = {one.status: one.mean for one in outcome.levels if one.mean is not None}
     towards = sign * (ends.get("bad", 0.0) - ends.get("good", 0.0)) > 0
-    judged = ", which was called bad" if towards else ""
+    judged = f"; {side} is the bad side of this search" if towards else ""
     if better != "none":
         judged = f", which is {'better' if side == better else 'worse'}"
     size, _, interval = format_change(change).partition(" %")
