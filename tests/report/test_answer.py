@@ -220,7 +220,7 @@ def test_where_nothing_is_decided_it_is_the_headline() -> None:
 def test_what_was_measured_once_is_not_sure_at_all() -> None:
     said = answer(single())
     assert "How sure: not at all: each contender was measured once" in said.text
-    assert said.step == "Measure each 5 times or more (10 to show that two are equivalent).", "why stands above"
+    assert said.step == "Measure each 5 times or more (10 to show that no difference matters).", "why stands above"
 
 
 def test_what_comes_next_says_why_nothing_is_decided_and_asks_for_blocks() -> None:

@@ -44,7 +44,7 @@ def reason(metric: MetricResult, delta: float | None, rule: Rule, waits: str = "
     if waits and not metric.withheld:
         return f"{waits}: continue the run"
     if metric.n == 1:
-        more = f" ({rule.equivalent_from} to show that two are equivalent)" * (rule.equivalent_from > rule.fewest)
+        more = f" ({rule.equivalent_from} to show that no difference matters)" * (rule.equivalent_from > rule.fewest)
         return f"each contender was measured once: measure each {rule.fewest} times or more{more}"
     if metric.withheld:
         return missing_by_arm.PLUGIN.undecided
