@@ -388,7 +388,7 @@ def test_a_matrix_is_counted_in_one_way(tmp_path: Path) -> None:
         said = f"{open_ones} undecided" if open_ones < 9 else "all 9 benchmarks undecided"
         assert len(mine) == 9 and said in claim
     better = sum(cell.tone == "better" for cell in cells["SCHED_OTHER"])
-    assert "Others: io-large −26 % better, mixed-large −22 % better, 6 undecided" in first and better == 3
+    assert "Others: io-large −25.8 % better, mixed-large −22.0 % better, 6 undecided" in first and better == 3
     assert not re.search(r"\d of \d", answer(results).step)
     undecided = sum(cell.tone == "undecided" for mine in cells.values() for cell in mine)
     assert answer(results).step.startswith(f"{undecided} cells are undecided"), "those in sight"
