@@ -322,10 +322,11 @@ def test_a_step_keeps_its_own_numbers_where_the_schedulers_cannot_be_read(
     trial = trial_of(tmp_path, OUTPUTS[:1])
     directory = step_directory(trial, 0, "cpu", 1).rename(step_directory(trial, 0, "cpu"))
     before, after = (Path(__file__).parents[1] / "benchmarks/schedstat-6.1.txt").read_text().split("---\n")
-    for name, text in ((schedstat.BEFORE, before), (schedstat.AFTER, after), (schedstat.SWITCH, "1\n")):
+    switches = ((schedstat.OTHERS_BEFORE, "/proc/stat:ctxt 5\n"), (schedstat.OTHERS_AFTER, "/proc/stat:ctxt 9\n"))
+    for name, text in ((schedstat.BEFORE, before), (schedstat.AFTER, after), (schedstat.SWITCH, "1\n"), *switches):
         (directory / name).write_text(text.replace("version 15", f"version {version}"))
     step = structs.replace(prepared(1).steps[0], schedstat=True)
     values, failed = PreparedSteps([step], Blocks()).parse_trial(trial)
-    assert "events-per-second" in values[0]
+    assert "events-per-second" in values[0] and values[0]["sched-switches"] == 4
     assert ("sched-schedules" in values[0]) is not bool(said)
     assert list(failed) == (["cpu (schedstat)"] if said else []) and said in "".join(failed.values())

@@ -27,7 +27,7 @@ class WakeupTimes(Struct):
 
     n: Natural
     histogram: list[tuple[Natural, Natural]]
-    """The lower end of each bucket that is not empty, and its samples, in rising order: see `bucket_edge`."""
+    """The lower end of each bucket that is not empty, and its samples, in rising order: 32 buckets to each doubling."""
     min: Natural | None = None
     max: Natural | None = None
     p50: Natural | None = None

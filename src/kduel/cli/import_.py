@@ -43,7 +43,7 @@ def command(
     Give one file with all contenders, where its format has such files, or one named file for each contender: old=a.json
     new=b.json. The formats are listed below. The result store of Arm's Fastpath is not read: its columns are not documented.
 
-    A wide table (CSV, with comma, semicolon or tab) has a column for each contender (trial,old,new; optional columns
+    A wide table (CSV, with comma, semicolon, tab or bar) has a column for each contender (trial,old,new; optional columns
     benchmark, metric, unit and better), or one for each metric, whose heading gives unit and better side:
     contender,trial,latency [ms: lower],rate [1/s: higher].
 

@@ -138,8 +138,9 @@ class PreparedSteps:
         """The numbers of one slice, or of a step in one piece, in its directory. Raises ParseError."""
         values = parse_step(directory, self.benchmarks[index], parameters)
         if self.steps[index].schedstat:
-            with contextlib.suppress(ParseError):  # parse_trial says so
-                values |= schedstat.read_step(directory)
+            for part in (schedstat.read_counters, schedstat.read_beside):
+                with contextlib.suppress(ParseError):  # parse_trial says so
+                    values |= part(directory)
         return values
 
     def counters_error(self, trial: Path, index: int) -> str:

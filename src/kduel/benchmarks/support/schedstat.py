@@ -106,15 +106,24 @@ def metrics() -> tuple[Metric, ...]:
 
 
 def read_step(directory: Path) -> dict[str, float]:
-    """Values of `metrics` from a step's copies, without the scheduler's where those are missing or stood still. Raises ParseError."""
-    found = read_others(directory) | delays.read_delays(directory)
+    """Values of `metrics` from a step's copies. Raises ParseError."""
+    return read_counters(directory) | read_beside(directory)
+
+
+def read_beside(directory: Path) -> dict[str, float]:
+    """Switches, pressure and delays, which all versions of the kernel give alike. Raises ParseError."""
+    return read_others(directory) | delays.read_delays(directory)
+
+
+def read_counters(directory: Path) -> dict[str, float]:
+    """Counters of /proc/schedstat; none where they are missing or stood still. Raises ParseError."""
     try:
         before, after, switch = (read(directory / name) for name in (BEFORE, AFTER, SWITCH))
     except FileNotFoundError:
-        return found
+        return {}
     if not before.strip() or not after.strip() or switch.strip() not in ("", "1"):
-        return found
-    return difference(before, after) | found
+        return {}
+    return difference(before, after)
 
 
 def read_others(directory: Path) -> dict[str, float]:

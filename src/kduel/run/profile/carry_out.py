@@ -212,7 +212,7 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
     why = ""
     for record in trials_of(run, run.lock()):
         directory = run.directory(record.id)
-        if record.status != "ok":
+        if record.status == "void" or what.step.label in record.failed_steps:
             why = why or f"{record.id}: {record.void or ''}{'; '.join(record.failed_steps.values())}"
             continue
         try:
