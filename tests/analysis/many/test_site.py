@@ -20,7 +20,7 @@ from kduel.analysis.indexed import indexed_history
 from kduel.cli import kduel
 from kduel.core.errors import KduelError
 from kduel.core.experiment import MachineRecord
-from kduel.report.site.content import interval
+from kduel.report.site.answer import interval
 
 LINK = re.compile(r'href="([^"]*)"')
 
