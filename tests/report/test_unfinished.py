@@ -134,7 +134,7 @@ def test_the_headline_names_the_requirement_that_is_not_met(flaw: dict[str, obje
     assert headline_of(results, *(one.name for one in results.contenders)).startswith(f"Undecided: {said}")
 
 
-@pytest.mark.parametrize(("more", "said"), [(16, "the run is too short"), (17, "the spread is too large")])
+@pytest.mark.parametrize(("more", "said"), [(16, "there are too few values"), (17, "the spread is too large")])
 def test_up_to_twice_the_blocks_are_a_way_to_a_verdict(more: int, said: str) -> None:
     results = interrupted(8, blocks=8)
     for metric in results.metrics:
