@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.store import rundir
+from kduel.store import whole_files
 
 
 @pytest.fixture(autouse=True)
@@ -17,4 +17,4 @@ def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     for name in ("sync_tree", "sync_tree_top"):
-        monkeypatch.setattr(rundir, name, nothing)
+        monkeypatch.setattr(whole_files, name, nothing)
