@@ -288,7 +288,7 @@ def test_two_runs_that_show_nothing_are_not_to_be_compared(tmp_path: Path) -> No
     called("site", tmp_path / "runs", "--output", tmp_path / "site", "--quiet")
     answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
     assert "new against old: no difference is shown (1 undecided)." in answer
-    assert "What would decide it" in answer and "<code>kduel report day2</code>" in answer
+    assert "See what would decide it" in answer and "<code>kduel report day2</code>" in answer
 
 
 def test_no_merged_run_is_to_be_compared_by_a_command_that_refuses_it(tmp_path: Path) -> None:
