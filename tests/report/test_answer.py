@@ -49,6 +49,25 @@ def test_it_names_the_largest_loss_and_gain_of_both_parts(tmp_path: Path) -> Non
     assert "(+2.2 to +5.7 %)" in timed.text and "95 %" in timed.sure and "emulated" in timed.sure
 
 
+def test_a_difference_too_small_to_matter_is_not_called_equivalent() -> None:
+    """Where the page says slower by too little to matter, the answer said equivalent."""
+    timed, counted = simulated(), exact()
+    small = next(m for m in timed.metrics if m.verdict == "equivalent")
+    small.verdict, small.effect_pct, small.ci_low_pct, small.ci_high_pct = "slower", 0.5, 0.2, 0.8
+    small.below_delta = counted.metrics[0].below_delta = True
+    assert "Others: 1 too small to matter." in answer(timed).text
+    assert "1 too small to matter, 1 equivalent." in answer(counted).text
+
+
+def test_how_sure_speaks_for_no_metric_that_was_not_measured() -> None:
+    results = undecided()
+    results.metrics[0].n = 0
+    assert "still possible" not in answer(results).text
+    for metric in results.metrics[1:]:
+        metric.n = 1
+    assert "measured once" not in answer(results).text
+
+
 def test_an_operation_has_words_beside_its_name() -> None:
     results = exact()
     count = results.metrics[0]

@@ -256,7 +256,7 @@ def test_the_answer_says_where_the_run_before_found_otherwise(tmp_path: Path) ->
         make_run(place / f"day{day}", change, level=12.3, seed=day, day=day, blocks=10, most=10)
     called("site", place, "--output", tmp_path / "site", "--quiet")
     answer = words_of(tmp_path / "site/index.html").partition("<h2>")[0]
-    assert " % slower (" in answer and "). Equivalent in the run before, of 2026-01-02. " in answer
+    assert " % slower (" in answer and "). No difference that matters in the run before, of 2026-01-02. " in answer
 
 
 def test_a_trend_is_of_the_run_that_the_answer_is_about(tmp_path: Path) -> None:

@@ -163,9 +163,12 @@ def pair_answer(results: Results, baseline: str, contender: str) -> str:
     named, others = largest_words([*metrics, *beside], large or beside[:1], alone=alone, by_name=placed)
     named += [f"{plural(len(beside) - 1, 'other metric')} differ{'s' * (len(beside) == 2)}"] if beside[1:] else []
     rest = []
+    small = sum(headline.shows_difference(m) and m.below_delta for m in metrics)
+    same = sum(m.claimed and not headline.shows_difference(m) for m in metrics)
     for count, word in (
         (sum(not m.decided for m in metrics), "undecided"),
-        (sum(map(is_same, metrics)), "equivalent"),
+        (small, "too small to matter"),
+        (same, "equivalent"),
     ):
         rest += [f"{count} {word}"] if count else []
     torn = headline.disagreement(metrics, "metric")
@@ -211,11 +214,6 @@ def largest_words(
     chosen = list({id(m): m for m in foremost}.values())[:2]
     words = [f"{metric_words(m, metrics)} {change_words(m)}{interval_words(m)}" for m in chosen]
     return words, more_words([m for m in large if all(m is not one for one in chosen)], by_name=by_name)
-
-
-def is_same(metric: MetricResult) -> bool:
-    """True if its difference is shown to be too small to matter, or to be none."""
-    return metric.claimed and not headline.matters(metric)
 
 
 def more_words(others: Sequence[MetricResult], *, by_name: bool) -> list[str]:

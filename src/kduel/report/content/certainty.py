@@ -46,9 +46,9 @@ def certainty(results: Results) -> str:
 def without_verdict(judged: Sequence[MetricResult], sure: str, level: str) -> str:
     """Clause on which changes are possible still, where no interval hides or shows more than that; else empty."""
     measured = [m for m in judged if m.n]
-    if measured and all(m.torn for m in judged):
+    if judged and all(m.torn for m in judged):
         return TORN.format(level.removesuffix(" % confidence"))
-    if not measured or any(m.scale == "exact" or m.withheld or m.contradicted for m in measured):
+    if len(measured) < len(judged) or any(m.scale == "exact" or m.withheld or m.contradicted for m in measured):
         return ""
     if all(m.n == 1 for m in measured):
         return ONCE

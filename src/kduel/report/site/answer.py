@@ -18,7 +18,7 @@ TONES = {
 BEFORE = {
     "better": "Better",
     "worse": "Worse",
-    "same": "Equivalent",
+    "same": "No difference that matters",
     "undecided": "Undecided",
     "neutral": "Different",
 }

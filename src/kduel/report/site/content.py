@@ -163,7 +163,7 @@ def overview(
 
 
 STRIP_MEANS = (
-    "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ equivalent, ? undecided, – not judged."
+    "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ no difference that matters, ? undecided, – not judged."
 )
 
 
