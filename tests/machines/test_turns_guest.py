@@ -147,7 +147,7 @@ def test_under_kvm_contenders_take_turns_by_kvm_clock_where_asked_for(emulated, 
     """The TSC goes on while a guest is held, so that all its trials would be void for a wrong clock."""
     machine = object.__new__(QemuMachine)
     machine.emulated, machine.each = emulated, [QemuSettings(clocksource=clock, memory="64M") for clock in clocks]
-    assert reason in machine.why_no_turns(turns) and bool(machine.why_no_turns(turns)) == bool(reason)
+    assert reason in machine.why_no_turns() and bool(machine.why_no_turns()) == bool(reason)
     text = COUNTED.replace("icount", "qemu").replace("lines", "kbench")
     study = assemble(parse_study(text, "test"), text, "test")
     assert choose_turns(study, machine, 2, Progress()) == (50 if emulated else "off")

@@ -235,3 +235,9 @@ def test_the_caption_names_no_line_and_no_interval_where_there_is_none() -> None
 def test_the_caption_has_the_band_of_each_part_and_calls_no_machine_undecided(tmp_path: Path) -> None:
     assert "In the shaded band, ±0.1 % (counted exactly), ±1 % (timed), a" in picture(with_exact(tmp_path)).told
     assert picture(contradicting(tmp_path)).told.endswith("grey and hollow: no one verdict holds for all machines.")
+
+
+def test_a_summary_calls_things_as_the_headline_does(tmp_path: Path) -> None:
+    torn = report_format("summary").render(contradicting(tmp_path))
+    assert "No one verdict holds for all machines in job/time: they contradict each other." in " ".join(torn.split())
+    assert "Equivalent: " in report_format("summary").render(simulated())

@@ -157,7 +157,7 @@ def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest
         behaviour_only=False,
         timing_warning="",
         close=lambda: None,
-        why_no_turns=lambda _: "none here",
+        why_no_turns=lambda: "none here",
     )
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
@@ -260,7 +260,7 @@ def test_guests_run_the_slices_that_turns_decide(
     study = assemble(parse_study(text, "study"), text, "study", machine="qemu")
     monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
     made = Made()
-    made.why_no_turns = made.why_no_room = lambda _: ""
+    made.why_no_turns, made.why_no_room = lambda: "", lambda _: ""
     monkeypatch.setattr(type(machine_kind("qemu")), "prepare", lambda *_, **__: made)
     ready = prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
     assert ready.study.blocks.slices == pieces

@@ -96,8 +96,8 @@ class ProcessMachine(Machine):
     def modules(self, kernel: Kernel) -> str | None:
         return modules_digest(kernel.modules)
 
-    def why_no_turns(self, turns: int) -> str:
-        return "" if self.settings.turns else super().why_no_turns(turns)
+    def why_no_turns(self) -> str:
+        return "" if self.settings.turns else super().why_no_turns()
 
     def why_no_room(self, guests: int) -> str:
         room = int(os.environ.get("OUTSIDE_ROOM", self.settings.room))

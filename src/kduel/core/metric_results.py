@@ -100,6 +100,7 @@ class MachinesResult(Struct, kw_only=True):
 
 TOO_SMALL = "too small to matter"
 CONTRADICTED = "machines contradict each other"
+NO_ONE_VERDICT = "no one verdict holds for all machines"
 
 
 class MetricResult(Struct, kw_only=True):

@@ -127,8 +127,8 @@ class Machine(ABC):
         """A hash of this kernel's modules that a trial gets, or `none`; None where they are the machine's own."""
         return None
 
-    def why_no_turns(self, turns: int) -> str:
-        """Reason why the trials of a block cannot be alive at once and take turns of so many milliseconds; empty where they can."""
+    def why_no_turns(self) -> str:
+        """Reason why the trials of a block cannot be alive at once and take turns; empty where they can."""
         return ONE_BY_ONE
 
     def why_no_room(self, guests: int) -> str:

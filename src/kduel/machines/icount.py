@@ -163,7 +163,7 @@ class IcountMachine(QemuMachine):
         self.guard = programs.build_plugin("guard", api=api, cache=cache)
         self._slots = threading.BoundedSemaphore(self.parallel)
 
-    def why_no_turns(self, turns: int) -> str:
+    def why_no_turns(self) -> str:
         """Counts do not depend on what the host does meanwhile."""
         return Icount.no_turns
 

@@ -266,7 +266,7 @@ class QemuMachine(InQemu):
         if not host_cpus(self.most_cpus):
             yield CROWDED_WARNING.format(guest=self.most_cpus, host=len(os.sched_getaffinity(0)))
 
-    def why_no_turns(self, turns: int) -> str:
+    def why_no_turns(self) -> str:
         """The guests' clocks must stand while they are held: under KVM kvm-clock is set back at `cont`, and the TSC is not. Nor is it
         enough that slices are whole: a guest is held only once it has told that its step begins, and between slices."""
         if self.peer is not None:

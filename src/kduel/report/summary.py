@@ -14,7 +14,7 @@ from kduel.core.format import (
     percent,
     shown_unit,
 )
-from kduel.core.metric_results import SET_BY_HARNESS, MetricResult
+from kduel.core.metric_results import NO_ONE_VERDICT, SET_BY_HARNESS, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict import headline
@@ -121,7 +121,7 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
         yield f"Differs by too little to matter: {list_metrics(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
-        yield f"The same in both: {list_metrics(same)}{headline.unseen_mode_text(same, each)}."
+        yield f"{headline.word_of_same(same).capitalize()}: {list_metrics(same)}{headline.unseen_mode_text(same, each)}."
     if depending := [m for m in judged if m.depends]:
         yield f"The sign depends on {headline.CONDITIONS}: {list_metrics(depending)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends and not m.torn]
@@ -136,7 +136,7 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
     if missing:
         yield f"Not measurable in both: {list_metrics(missing)}."
     if torn := headline.torn_metrics(judged):
-        yield f"The machines contradict each other in {list_metrics(torn)}: there is no verdict for all of them."
+        yield f"{NO_ONE_VERDICT.capitalize()} in {list_metrics(torn)}: they contradict each other."
     harness = [m for m in metrics if m.by_harness]
     if harness:
         yield f"Nothing about the kernel follows from {list_metrics(harness)}: the benchmark's settings determine these values."

@@ -214,7 +214,7 @@ def choose_turns(study: Study, machine: Machine, guests: int, progress: Progress
     length = DEFAULT_MS if wanted is None else wanted
     if length == "off" or (wanted is None and (guests < 2 or not machine.emulated)):
         return "off"
-    reason = machine.why_no_turns(max(length, *(step.turns or 0 for step in study.steps)))
+    reason = machine.why_no_turns()
     if reason and wanted is None:
         return "off"
     if reason:

@@ -25,6 +25,7 @@ from kduel.core.samples import StepResult
 from kduel.judge.imported import results as imported_results
 from kduel.judge.verdict.judge import judge
 from kduel.report.content.matrixtext import advice_lines
+from kduel.report.page.tradeoffs import tradeoffs_part
 from kduel.store.imported.support.names import step_of
 
 PUBLISHED = Path(__file__).parents[3] / "studies/published/policies.csv"
@@ -527,4 +528,6 @@ def test_what_is_not_decided_is_one_line() -> None:
     for metric in results.metrics:
         metric.verdict = "undecided"
     (line,) = advice_lines(advise(results))
-    assert line.startswith("Nothing is decided for debian:6.1 rr:50 (throughput), ")
+    assert line.startswith("Nothing is decided against ") and " for debian:6.1 rr:50 (throughput), " in line
+    part = tradeoffs_part(results)
+    assert part and not part.advice and part.undecided == [line], "nor has the page one for each"

@@ -5,7 +5,16 @@ from collections.abc import Sequence, Set
 from typing import Literal
 
 from kduel.core.format import effect_numbers, estimate_texts, plain_number, share_text
-from kduel.core.metric_results import ACCESSES, COUNTED, LOCKED, SHARED, SHARING, TOUCHED, MetricResult
+from kduel.core.metric_results import (
+    ACCESSES,
+    COUNTED,
+    LOCKED,
+    NO_ONE_VERDICT,
+    SHARED,
+    SHARING,
+    TOUCHED,
+    MetricResult,
+)
 from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.classify import WITHIN, supports
@@ -178,7 +187,7 @@ def headline(
     if any(m.contradicted for m in metrics):
         return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
     if torn := torn_metrics(metrics) if all(m.torn for m in metrics) else []:
-        return f"No one verdict holds for all machines: they contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
+        return f"{NO_ONE_VERDICT.capitalize()}: they contradict each other. With {contender} against {baseline}, {machines_text(torn)}"
     return f"Undecided: {undecided_text(metrics, baseline, contender, fewest, waits)}{former_verdicts(metrics)}"
 
 

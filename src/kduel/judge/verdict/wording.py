@@ -11,7 +11,14 @@ from kduel.core.format import (
     share_text,
     spread_text,
 )
-from kduel.core.metric_results import CONTRADICTED, NOT_JUDGED, SET_BY_HARNESS, MachinesResult, MetricResult
+from kduel.core.metric_results import (
+    CONTRADICTED,
+    NO_ONE_VERDICT,
+    NOT_JUDGED,
+    SET_BY_HARNESS,
+    MachinesResult,
+    MetricResult,
+)
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import is_of_time
 from kduel.judge.verdict.rule import Rule
@@ -261,4 +268,4 @@ def withhold(result: MetricResult) -> None:
         result.told = f"{NOT_JUDGED.capitalize()}, as it is {SET_BY_HARNESS}{seen}."
     else:
         means = effect_in_words(result)
-        result.told = f"No verdict for all machines together: {means} on the mean. {about_machines(result)}"
+        result.told = f"{NO_ONE_VERDICT.capitalize()}: {means} on the mean. {about_machines(result)}"

@@ -213,10 +213,11 @@ def columns_section(found: Campaigns) -> PageSection:
         void = f" ({column.void} void)" if column.void else ""
         kind = "imported" if column.imported else "measured by KDuel"
         rows.append([names[column.name], column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
-    return PageSection(
-        heading="Columns",
-        table=CampaignTable(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
-    )
+    head = ["", "column", "day", "kind", "trials"]
+    # A name that is the column's own needs no meaning.
+    if all(row[0] == row[1] for row in rows):
+        head, rows = head[1:], [row[1:] for row in rows]
+    return PageSection(heading="Columns", table=CampaignTable(head=head, rows=rows, numbers_from=len(head) - 1))
 
 
 def confounds_section(found: Campaigns) -> PageSection:
@@ -331,8 +332,9 @@ def change_section(pair: ColumnChange, names: dict[str, str]) -> PageSection:
 def not_compared_section(found: Campaigns) -> PageSection:
     """Section with the pairs of columns that were not asked for, and the metrics that cannot be compared."""
     compared = {(pair.before, pair.after) for pair in found.between}
+    names = letters(found)
     pairs = [
-        f"{first.letter} with {second.letter}"
+        f"{names[first.name]} with {names[second.name]}"
         for first, second in itertools.combinations(found.columns, 2)
         if (first.name, second.name) not in compared
     ]

@@ -27,13 +27,20 @@ def all_placed(results: Results) -> bool:
 
 
 def advice_lines(advice: Sequence[Advice]) -> list[str]:
-    """A line for each sentence, and one for all contenders and uses of which nothing is decided."""
+    """A line for each sentence; those that nothing is decided for share one for each baseline."""
+    decided, open_lines = folded_advice(advice)
+    return [*(visible(one.told, 2000) for one in decided), *open_lines]
+
+
+def folded_advice(advice: Sequence[Advice]) -> tuple[list[Advice], list[str]]:
+    """The sentences that rest on verdicts, and a line for each baseline on the contenders and uses without one."""
     undecided = [one for one in advice if not (one.better or one.worse or one.same)]
-    lines = [visible(one.told, 2000) for one in advice if one not in undecided]
-    if undecided:
-        uses = ", ".join(f"{visible(one.contender, 60)} ({one.use})" for one in undecided)
-        lines.append(f"Nothing is decided for {uses}.")
-    return lines
+    lines = []
+    for baseline in dict.fromkeys(one.baseline for one in undecided):
+        mine = [one for one in undecided if one.baseline == baseline]
+        uses = ", ".join(f"{visible(one.contender, 60)} ({one.use})" for one in mine)
+        lines.append(f"Nothing is decided against {visible(baseline, 60)} for {uses}.")
+    return [one for one in advice if one not in undecided], lines
 
 
 def matrix_parts(matrix: Matrix, results: Results) -> list[str]:

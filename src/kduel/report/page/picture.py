@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kduel.core.format import count_ranged, plain_number
-from kduel.core.metric_results import MetricResult
+from kduel.core.metric_results import NO_ONE_VERDICT, MetricResult
 from kduel.core.results import Results
 from kduel.judge.verdict.headline import lies_within
 from kduel.judge.verdict.rule import Rule, gating_rule
@@ -143,7 +143,7 @@ def caption(
     within = f" (equivalence takes {rule.equivalent_from} values of each)" if few else ""
     tones = {row.tone for row in rows}
     same = f" ({SIGNS['equivalent']})" if "same" in tones else ""
-    grey = "no one verdict holds for all machines" if all(m.torn for m in metrics) else f"undecided{within}"
+    grey = NO_ONE_VERDICT if all(m.torn for m in metrics) else f"undecided{within}"
     undecided = f"; grey and hollow: {grey}" if "undecided" in tones else ""
     outside = "the interval goes on" if sampled else "the value lies farther out"
     beyond = f"; an arrow at an end: {outside}" if any("beyond" in row.drawn for row in rows) else ""

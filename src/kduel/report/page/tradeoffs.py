@@ -11,7 +11,7 @@ from kduel.analysis.tradeoffs import Aspect, Front, aspects, front
 from kduel.core.format import MISSING, amount, mean_and_sd
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report.content.matrixtext import advice_lines, grid
+from kduel.report.content.matrixtext import advice_lines, folded_advice, grid
 from kduel.report.plots import effects as plots
 from kduel.report.plots import tradeoffs as tradeoff_plots
 
@@ -25,6 +25,8 @@ class TradeoffsPart(Struct, kw_only=True):
     front: Front | None
     pictures: list[Markup]
     advice: list[Advice]
+    undecided: list[str]
+    """Lines on what no advice is given for."""
     scaling: list[Scaling]
 
 
@@ -41,7 +43,10 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
             tradeoff_plots.panel(view, *two, results.study.delta, plots.PAGE) for two in combinations(view.scales, 2)
         )
         pictures = [plots.picture(panel) for panel in panels]
-    return TradeoffsPart(aspects=rows, front=view, pictures=pictures, advice=advice, scaling=threads)
+    decided, undecided = folded_advice(advice)
+    return TradeoffsPart(
+        aspects=rows, front=view, pictures=pictures, advice=decided, undecided=undecided, scaling=threads
+    )
 
 
 def tradeoffs_lines(results: Results, width: int) -> list[str]:

@@ -162,9 +162,7 @@ def overview(
     )
 
 
-STRIP_MEANS = (
-    "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ no difference that matters, ? undecided, – not judged."
-)
+STRIP_MEANS = "Each sign is a run{link}: ▲ better, ▼ worse, ◆ both, ≠ different, ≈ no difference that matters, ? undecided, – not judged."
 
 
 def strip(rows: list[dict[str, Any]], reports: dict[str, str]) -> tuple[Mark, ...]:
