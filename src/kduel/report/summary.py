@@ -121,7 +121,7 @@ def sentences(metrics: list[MetricResult], each: str) -> Iterator[str]:
         yield f"Differs by too little to matter: {list_metrics(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
-        yield f"{headline.word_of_same(same).capitalize()}: {list_metrics(same)}{headline.unseen_mode_text(same, each)}."
+        yield f"Equivalent: {list_metrics(same)}{headline.unseen_mode_text(same, each)}."
     if depending := [m for m in judged if m.depends]:
         yield f"The sign depends on {headline.CONDITIONS}: {list_metrics(depending)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n and not m.depends and not m.torn]
