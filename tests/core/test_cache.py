@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kduel.core import manifest
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, disk_remedy
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
@@ -231,6 +232,42 @@ def test_what_is_not_of_the_run_is_not_called_so(tmp_path: Path) -> None:
         as_disk_error(tmp_path / "run"),
     ):
         (tmp_path / "run" / "file").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (errno.ENOSPC, "Free some space in"),
+        (errno.EDQUOT, "Free some space in"),
+        (errno.EIO, "dmesg"),
+        (errno.EROFS, "dmesg"),
+        (errno.EAGAIN, ""),
+    ],
+)
+def test_what_a_disk_refuses_has_the_remedy_for_it(code: int, told: str, tmp_path: Path) -> None:
+    remedy = disk_remedy(f"cp: {os.strerror(code)}", tmp_path)
+    assert told in remedy and bool(told) == bool(remedy)
+    assert ("Free" in remedy) == told.startswith("Free")
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG])
+def test_a_disk_that_refuses_without_naming_a_file_is_the_cache(code: int, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="the cache at"):
+        Cache(tmp_path).entry("kind", "key", raising(code))
+
+
+def test_a_process_that_cannot_be_started_is_no_fault_of_the_cache(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError):
+        Cache(tmp_path).entry("kind", "key", raising(errno.EAGAIN))
+
+
+def raising(code: int) -> Callable[[Path], None]:
+    """What fills an entry, and meets an error that names no file."""
+
+    def build(into: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return build
 
 
 @pytest.mark.parametrize("damage", ["cut", "fifo"])

@@ -1,6 +1,7 @@
 """The cache: directories that are built once, appear whole, and never change. Several KDuels may use one: the first
 builds, others wait. An entry that differs from its manifest (kduel.core.manifest) is built again."""
 
+import errno
 import fcntl
 import os
 import re
@@ -41,7 +42,9 @@ def as_cache_error(where: Path) -> AbstractContextManager[None]:
     )
 
 
-DISK_REFUSES = re.compile("No space left on device|Disk quota exceeded|Read-only file system|Input/output error")
+DISK_FULL, DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT), (errno.EIO, errno.EROFS)
+DISK_FAILS = re.compile("|".join(map(os.strerror, DISK_FAULTS)))
+DISK_REFUSES = re.compile("|".join(map(os.strerror, DISK_FULL + DISK_FAULTS)))
 SCARCE = 1 << 20
 """Bytes with which nothing can be done."""
 
@@ -51,8 +54,11 @@ def disk_remedy(said: str, *places: Path) -> str:
     full = [place for place in places if shutil.disk_usage(place).free < SCARCE]
     if not (full or DISK_REFUSES.search(said)):
         return ""
-    named = " and ".join(map(str, full or places))
-    return f"Free some space in {named}, or name other places in KDUEL_CACHE and TMPDIR; then start again."
+    if DISK_FAILS.search(said):
+        what = f"Check the disk of {' and '.join(map(str, places))} (dmesg)"
+    else:
+        what = f"Free some space in {' and '.join(map(str, full or places))}"
+    return f"{what}, or name other places in KDUEL_CACHE and TMPDIR; then start again."
 
 
 def check_root(root: Path) -> None:
@@ -140,7 +146,8 @@ class Cache:
         try:
             yield
         except OSError as error:
-            if error.filename is None or str(error.filename).startswith(str(fresh)):
+            unnamed = error.filename is None and error.errno in (*DISK_FULL, *DISK_FAULTS, errno.EFBIG)
+            if unnamed or str(error.filename).startswith(str(fresh)):
                 with as_cache_error(self.root):
                     raise
             raise

@@ -130,6 +130,20 @@ def test_clients_of_fio_are_read_without_their_sum(tmp_path: Path) -> None:
     assert found["r randread 4k/read-latency-p99"].values["old"] == [3850.24]
 
 
+def test_calls_of_fio_with_clients_may_be_appended(tmp_path: Path) -> None:
+    """Each report begins with an empty line."""
+    text = "\n" + (FIXTURES / "fio-3.33-client.json").read_text()
+    (tmp_path / "two.json").write_text(text * 2)
+    found = tables(tmp_path, str(tmp_path / "two.json"), "fio-3.33-client.json")
+    assert found["r randread 4k/read-iops"].values == {"old": [4047.43083] * 2, "new": [4047.43083, None]}
+
+
+def test_a_report_of_fio_without_jobs_is_told(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-3.33-a.json").read_text()
+    told = refused(tmp_path, text + '{\n  "fio version" : "fio-3.33"\n}\n').message
+    assert f"call {text.count('fio version') + 1}: a report without jobs" in told
+
+
 PERF = {
     "perf-sched-messaging/total-time": 0.129, "perf-sched-pipe/time-per-operation": 13.149,
     "perf-syscall-basic/time-per-operation": 0.47511, "perf-mem-memcpy x86-64-movsq/throughput": 9.367506,
@@ -157,6 +171,15 @@ def test_perf_bench_chooses_a_unit_for_each_value(unit: str, tmp_path: Path) -> 
     bring_in([Source(tmp_path / "a", "old"), Source(FIXTURES / "perf-bench-6.1-a.txt", "new")], tmp_path / "run")
     found = {table.key: table.values["old"] for table in read(tmp_path / "run")}
     assert found["perf-mem-memcpy default/throughput"] == [{"KB": 2.0**10, "MB": 2.0**20, "B": 1}[unit]]
+
+
+def test_perf_bench_has_milliseconds_under_two_names(tmp_path: Path) -> None:
+    text = "# Running 'internals/inject-build-id' benchmark:\n  Average build-id injection took: 13.482 msec (+- 0.1 msec)\n"
+    (tmp_path / "a").write_text(text)
+    found = tables(tmp_path, str(tmp_path / "a"), str(tmp_path / "a"))
+    (table,) = found.values()
+    assert (table.metric.name, table.metric.unit) == ("build-id-injection", "us")
+    assert table.values["old"] == [pytest.approx(13482)]
 
 
 def test_a_call_of_perf_bench_that_was_cut_is_refused(tmp_path: Path) -> None:

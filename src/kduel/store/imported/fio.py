@@ -43,6 +43,10 @@ class Report(Struct):
     """In place of those, of a call with --client: every job of every client, and all of them as one."""
     options: dict[str, str] = field(default_factory=dict, name="global options")
 
+    def every(self) -> list[Job]:
+        """The jobs, without what fio adds up of them."""
+        return self.jobs + [job for job in self.client_stats if job.jobname != ALL_CLIENTS]
+
     def name_of(self, job: Job) -> str:
         """The job's name, with what it did: one job file may be used for several patterns."""
         options = self.options | job.options
@@ -60,11 +64,19 @@ class Fio(PrintedFormat):
     derived = "rates of jobs with one name added up"
     begins = r'\s*\{\s*"fio version"'
 
+    def check(self, path: Path, contender: str | None) -> None:
+        for call, report in enumerate(json_documents(path, Report, "fio --output-format=json (fio 3)"), 1):
+            if not report.every():
+                raise InputError(
+                    f"{location_text(path, f'call {call}')}: a report without jobs",
+                    "Remove this call from the file, and repeat it.",
+                )
+
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         began: dict[tuple[str, int], int] = {}
         for call, report in enumerate(json_documents(path, Report, "fio --output-format=json (fio 3)"), 1):
             jobs: dict[str, list[Job]] = {}
-            every = report.jobs + [job for job in report.client_stats if job.jobname != ALL_CLIENTS]
+            every = report.every()
             if len(every) < len(report.jobs) + len(report.client_stats):
                 skipped.append(f"{location_text(path, f'call {call}')}: what fio adds up of all clients")
             for job in every:

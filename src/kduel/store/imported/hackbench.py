@@ -18,7 +18,7 @@ HEAD = re.compile(
 )
 
 
-FAILED = re.compile(r"^.*\(error: .*\)$", re.MULTILINE)
+FAILED = re.compile(r".*\(error: .*\)")
 """What a task says before it ends, and the others go on."""
 
 
@@ -27,6 +27,14 @@ class Hackbench(PrintedFormat):
     summary = "what hackbench prints (>>FILE), a trial being one call"
     begins = HEAD.pattern
 
+    def check(self, path: Path, contender: str | None) -> None:
+        for line, text in text_lines(path):
+            if FAILED.fullmatch(text):
+                raise InputError(
+                    f"{location_text(path, line)}: a call of which a task ended early ({text.strip()[:80]})",
+                    "Remove this call from the file, and repeat it.",
+                )
+
     def call_outputs(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[CallOutput]:
         for line, text in pieces(text_lines(path), lambda text: text.startswith(BEGIN)):
             head = HEAD.match(text)
@@ -34,11 +42,6 @@ class Hackbench(PrintedFormat):
                 raise InputError(
                     f"{location_text(path, line)}: a call without number and size of its messages",
                     "Remove what is left of this call from the file.",
-                )
-            if failed := FAILED.search(text):
-                raise InputError(
-                    f"{location_text(path, line)}: a call of which a task ended early ({failed[0].strip()[:80]})",
-                    "Remove this call from the file, and repeat it.",
                 )
             groups, fds, loops, size = map(int, head.groups()[1:])
             asked = HackbenchParameters(

@@ -57,18 +57,29 @@ class Memtier(ForeignFormat):
             or (re.match(r'\s*\{\s*"configuration"\s*:', head) and '"Connections per thread"' in head)
         )
 
+    def check(self, path: Path, contender: str | None) -> None:
+        refused: list[int | str] = (
+            [
+                call.where
+                for call in json_calls(path)
+                if any(one.get(ERRORS) for kinds in call.sections.values() for one in kinds.values())
+            ]
+            if is_json(path)
+            else [line for line, text in text_lines(path) if text.startswith("connection error: ")]
+        )
+        if refused:
+            raise InputError(
+                f"{location_text(path, refused[0])}: a call with connection errors",
+                "Remove this call from the file, and repeat it with fewer connections.",
+            )
+
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         trials = Counter[str]()
-        for call in (json_calls if JSON_BEGINS.match(beginning(path)) else text_calls)(path):
+        for call in (json_calls if is_json(path) else text_calls)(path):
             runs = [name for name in call.sections if RUN.fullmatch(name)]
             runs = runs or [name for name in call.sections if MEAN.fullmatch(name)]
             skipped += [f"{location_text(path, call.where)}: {name}" for name in call.sections if name not in runs]
             idle = {kind for name in runs for kind, one in call.sections[name].items() if not one.get("Ops/sec")}
-            if any(one.get(ERRORS) for name in runs for one in call.sections[name].values()):
-                raise InputError(
-                    f"{location_text(path, call.where)}: a call with connection errors",
-                    "Remove this call from the file, and repeat it with fewer connections.",
-                )
             if not runs or "Totals" in idle:
                 raise InputError(
                     f"{location_text(path, call.where)}: a call without operations", "Remove it from the file."
@@ -92,6 +103,10 @@ class Memtier(ForeignFormat):
                     )  # fmt: skip
 
 
+def is_json(path: Path) -> bool:
+    return JSON_BEGINS.match(beginning(path)) is not None
+
+
 def mean_latency(columns: Mapping[str, float]) -> float:
     """The mean; 0 of all kinds in JSON, whose other latencies are then none either."""
     return next((columns[name] for name in AVERAGES if name in columns), 0.0)
@@ -112,9 +127,7 @@ def text_calls(path: Path) -> Iterator[Call]:
         settings, sections, names, kinds = {}, dict[str, Kinds](), list[str](), Kinds()
         for line, content in enumerate(text.split("\n"), first):
             cells = content.split()
-            if content.startswith("connection error: "):
-                sections.setdefault("ALL STATS", {})[content] = {ERRORS: 1.0}
-            elif asked := SETTING.fullmatch(content):
+            if asked := SETTING.fullmatch(content):
                 settings[asked[2]] = asked[1]
             elif SECTION.fullmatch(content):
                 kinds, names = sections.setdefault(content, {}), []

@@ -20,7 +20,7 @@ PART = re.compile(
 SETTING = re.compile(r" ?# \S.*|Run summary.*")
 """With what a call was made; of that, what each call has of its own:"""
 OF_THE_CALL = re.compile(r" ?\[PID \d+\]|0x[0-9a-f]+")
-SCALES = {"ms": 1e3, "usec": 1.0, "K": 2.0**-20, "M": 2.0**-10, "G": 1.0, "": 2.0**-30}
+SCALES = {"ms": 1e3, "msec": 1e3, "usec": 1.0, "K": 2.0**-20, "M": 2.0**-10, "G": 1.0, "": 2.0**-30}
 """To microseconds and to GiB/s, of which perf writes GB/sec."""
 Figure = tuple[re.Pattern[str], str, str, Better]
 FIGURES: tuple[Figure, ...] = (
@@ -34,7 +34,7 @@ FIGURES: tuple[Figure, ...] = (
         "us",
         "lower",
     ),
-    (re.compile(r" +Average (?P<name>\S.*?) took: +(?P<value>\S+) (?P<scale>ms|usec)\b.*"), "", "us", "lower"),
+    (re.compile(r" +Average (?P<name>\S.*?) took: +(?P<value>\S+) (?P<scale>ms|msec|usec)\b.*"), "", "us", "lower"),
     (re.compile(r" +(?P<value>\S+) (?P<scale>[KMG]?)B/sec"), "throughput", "GiB/s", "higher"),
     (re.compile(r" +(?P<value>\S+) cycles/byte"), "cycles-per-byte", "cycles", "lower"),
     (re.compile(r" +(?P<value>\S+) GB/sec total speed"), "throughput", "GB/s", "higher"),

@@ -35,15 +35,18 @@ class Pgbench(ForeignFormat):
             return True
         return bool(re.search(r"^transaction type: ", head, re.MULTILINE)) and "\nscaling factor: " in head
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        trials: dict[str, int] = {}
-        kind, complete, settings = "", True, dict[str, str]()
+    def check(self, path: Path, contender: str | None) -> None:
         for line, text in text_lines(path):
             if ABORTED.search(text):
                 raise InputError(
                     f"{location_text(path, line)}: {text[:80]!r}, so that the call is incomplete",
                     "Remove this call from the file, and repeat it.",
                 )
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        trials: dict[str, int] = {}
+        kind, complete, settings = "", True, dict[str, str]()
+        for line, text in text_lines(path):
             if found := TYPE.fullmatch(text):
                 check_complete(path, line, complete, "tps =")
                 kind, complete, settings = found[1], False, {}

@@ -249,7 +249,7 @@ def json_documents(path: Path, kind: type[Typed], program: str) -> Iterator[Type
     """Typed JSON documents that were appended to one file, each of which begins and ends a line with a brace. Keys may be
     there twice, as in what iperf3 3.12 writes. Raises as `read_json`, with the line counted from its document's."""
     data = json_only(read_bounded(path).removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n"))
-    for document in re.split(rb"(?<=\}) *\n(?=\{)", data):
+    for document in re.split(rb"(?<=\}) *\n\s*(?=\{)", data):
         yield _decode(path, document, kind, program, unique=False)
 
 

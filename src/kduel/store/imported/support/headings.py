@@ -161,7 +161,7 @@ def check_contenders(where: str, names: list[str], numbered: bool) -> None:
 
 
 REPETITION = re.compile(
-    r"(?P<base>.*?\w)(?:[ _#-]+(?:run|trial|rep|iter|iteration)?[ _#-]*|[ _-]*\()(?P<rest>\d+)\)?", re.IGNORECASE
+    r"(?P<base>.*?\w)(?:[ _#-]+(?:run|trial|rep|iter|iteration)?[ _#-]*|[ _-]*\()(?P<rest>\d{1,3})\)?", re.IGNORECASE
 )
 SUMMARIES = {
     "average",
@@ -188,7 +188,7 @@ FIGURE = re.compile(
 
 
 def check_one_each(where: str, names: Sequence[str]) -> None:
-    """Raises InputError where several contenders have the same several columns: repetitions, or figures of different kinds."""
+    """Raises InputError where several contenders have the same several columns: repetitions, which count from 0 or 1, or figures of different kinds."""
     for pattern, what in ((REPETITION, "repetitions"), (FIGURE, "figures")):
         parts: dict[str, dict[str, str]] = {}
         for name in names:
@@ -197,12 +197,17 @@ def check_one_each(where: str, names: Sequence[str]) -> None:
                 parts.setdefault(str(base), {})[str(rest).casefold()] = name
         for base, columns in parts.items():
             others = [one for one in parts if one != base and parts[one].keys() == columns.keys()]
+            if pattern is REPETITION and sorted(map(int, columns)) not in (
+                [*range(len(columns))],
+                [*range(1, len(columns) + 1)],
+            ):
+                continue
             if len(columns) > 1 and others:
                 first, second, *_ = columns.values()
                 raise InputError(
                     f"{where}: the columns {first[:60]!r} and {second[:60]!r} are {what} of {base[:60]!r}, as others are of {others[0][:60]!r}",
                     "Write a line for each repetition and a column for each contender: trial,old,new; or a column for each metric: "
-                    "contender,trial,latency [ms: lower].",
+                    "contender,trial,latency [ms: lower]. If they are contenders, name them otherwise: 6.1-100Hz.",
                 )
 
 
