@@ -48,7 +48,7 @@ HEAVY = 86
 """Weight of a finding with which a verdict is not the last word."""
 RATE = re.compile(r"(?<![a-zA-Z/])[kMG]?ops$|(?<![bB])(?<!bit)(?<!bits)(?<!bytes)/s(ec)?$")
 """Of units that things are done in: not ns/switch, drops, MB/s."""
-COUNTS_AND_TIMES = "Counts are work, times are how long it took here: they can go opposite ways."
+COUNTS_AND_TIMES = "Counts of work and times can go opposite ways."
 MAXIMUM = maximum.PLUGIN.name
 EXPLAINED = ("wakeup", "tasks")
 """Benchmarks whose slow wake-ups on exact CPUs `kduel explain` explains."""
