@@ -42,7 +42,9 @@ def test_every_code_of_the_source_is_listed() -> None:
 
 def test_no_listed_code_is_gone_from_the_source() -> None:
     everything = "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py") if path.name != "void_codes.py")
-    everything += "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.sh"))
+    everything += "".join(
+        path.read_text("utf-8") for ending in ("sh", "toml") for path in SOURCE.rglob(f"*.{ending}")
+    )
     assert [void.code for void in VOID_CODES if void.code not in everything] == []
 
 

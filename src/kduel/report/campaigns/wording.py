@@ -9,7 +9,7 @@ from typing import get_args
 from msgspec import structs
 
 from kduel.analysis.campaigns.claims import JudgedClaim, Standing
-from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, ColumnFacts, MetricRow
+from kduel.analysis.campaigns.compare import REPEATS_VARY, Campaigns, ColumnChange, MetricRow
 from kduel.core.format import MISSING, effect, effect_with_interval, interval_text, mean_and_sd, percent, relative_pct
 from kduel.core.metric_results import MetricResult
 from kduel.core.text import list_few, plural
@@ -100,12 +100,9 @@ def pair_sentence(pair: ColumnChange, found: Campaigns) -> str:
     large = sorted(filter(matters, metrics), key=lambda one: (weak(one), *largest_first(one)))
     named, rest = largest_words(metrics, large, alone=True)
     others = f" Others: {', '.join(rest)}." if rest else ""
-    return f"With {names[pair.after]}{day(after)} against {against}{day(before)}, {'; '.join(named)}.{others}"
-
-
-def day(column: ColumnFacts) -> str:
-    """` (2026-03-02)`, where the day is known."""
-    return f" ({column.when[:10]})" if column.when else ""
+    days = [f" ({column.when[:10]})" if column.when else "" for column in (after, before)]
+    first, second = days if days[0] != days[1] else ("", "")
+    return f"With {names[pair.after]}{first} against {against}{second}, {'; '.join(named)}.{others}"
 
 
 def weak(change: MetricResult) -> bool:
