@@ -16,6 +16,7 @@ SURE = "How sure: "
 REPEATS = f"{SURE}exact, a repetition gives the same numbers"
 TORN = "{} % confidence that the contradiction is not chance; each interval is of one machine alone"
 ONCE = "not at all: each contender was measured once, so that any difference may be chance"
+ONCE_OR_NOT = "not at all: nothing was measured more than once"
 REAL = ": not the times of real hardware"
 
 
@@ -48,10 +49,12 @@ def without_verdict(judged: Sequence[MetricResult], sure: str, level: str) -> st
     measured = [m for m in judged if m.n]
     if judged and all(m.torn for m in judged):
         return TORN.format(level.removesuffix(" % confidence"))
-    if len(measured) < len(judged) or any(m.scale == "exact" or m.withheld or m.contradicted for m in measured):
+    if any(m.scale == "exact" or m.withheld or m.contradicted for m in measured):
         return ""
-    if all(m.n == 1 for m in measured):
-        return ONCE
+    if measured and all(m.n == 1 for m in measured):
+        return ONCE if len(measured) == len(judged) else ONCE_OR_NOT
+    if not measured or len(measured) < len(judged):
+        return ""
     ends = [
         (m.ci_low_pct, m.ci_high_pct)
         for m in measured
