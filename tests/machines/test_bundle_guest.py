@@ -101,5 +101,12 @@ def test_the_root_alone_serves_a_host_without_apt(tmp_path: Path, request: pytes
     kernel = resolve("debian:6.12-cloud", cache=Cache(), progress=Progress())
     study = STUDY.replace('kernel = "debian:6.12-cloud"', f'kernel = "{kernel.image}"\nmodules = "{kernel.modules}"')
     (tmp_path / "study.toml").write_text(study)
-    kduel(tmp_path, "run", "study.toml", "--out", "run", prefix=("unshare", "--net"), **elsewhere)
+    try:
+        kduel(tmp_path, "run", "study.toml", "--out", "run", prefix=("unshare", "--net"), **elsewhere)
+    except AssertionError as error:
+        # Beside other tests a guest may measure its clock wrongly; so small a plan leaves no trial to be made again.
+        if "wrong-clock" not in str(error):
+            raise
+        shutil.rmtree(tmp_path / "run")
+        kduel(tmp_path, "run", "study.toml", "--out", "run", prefix=("unshare", "--net"), **elsewhere)
     assert (tmp_path / "run/report/index.html").exists()

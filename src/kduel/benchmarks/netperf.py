@@ -82,7 +82,8 @@ class Netperf(Benchmark[NetperfParameters]):
         times = {
             f"{name}_LATENCY": find_number(rf"{name}_LATENCY=(\S+)", text, f"the latency {name}") for name in names
         }
-        check_ascending(times, 0.02)
+        # Percentiles are drawn within a bucket of netperf's histogram, a tenth of its decade, and may pass the largest time by it.
+        check_ascending(times, 0.02 + times["MAX_LATENCY"] / 10)
         return {
             "transactions-per-second": rate,
             "latency-p50": check_positive(times["P50_LATENCY"], "the latency p50"),

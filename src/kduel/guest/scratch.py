@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -68,19 +70,24 @@ def format_ext4(image: Path, mebibytes: int, label: str, tree: Path | None = Non
         )
 
 
-def fresh_copy(image: Path, cache: Cache) -> IO[bytes]:
-    """A nameless copy of the image, as sparse as it is, gone when closed. Raises HostError for trouble with space."""
-    with as_cache_error(cache.root):
-        directory = cache.root / "tmp"
-        directory.mkdir(parents=True, exist_ok=True)
-        copy = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the caller closes it
-        try:
+@contextmanager
+def fresh_copy(image: Path, cache: Cache) -> Iterator[IO[bytes]]:
+    """A nameless copy of the image, as sparse as it is, and gone afterwards. Raises HostError for trouble with space."""
+    with ExitStack() as held:
+        with as_cache_error(cache.root):
+            directory = cache.root / "tmp"
+            directory.mkdir(parents=True, exist_ok=True)
+            copy = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed below
+            held.callback(_forget, copy)
             with image.open("rb") as source:
                 _copy_sparse(source.fileno(), copy.fileno())
-        except BaseException:
-            copy.close()
-            raise
-        return copy
+        yield copy
+
+
+def _forget(copy: IO[bytes]) -> None:
+    """Close a file that nobody will read: whatever the disk says to that loses nothing."""
+    with suppress(OSError):
+        copy.close()
 
 
 def _copy_sparse(source: int, target: int) -> None:

@@ -62,8 +62,10 @@ def test_planted_lines_are_found_as_what_they_are(symbols: str, tmp_path: Path, 
     assert len(effects) == 2 * 2 * len(KINDS) and None not in effects.values()
     # A median over an even number of conditions may move by half a line where one of them is at an edge.
     changed = {key: value for key, value in effects.items() if abs(value or 0) > 0.5}
-    # What counts in the padding is code of another line, and the counter is in another page, which the call may have anyway.
-    code = {key for key in changed if key[0] == "data" and (key[2].startswith("code-") or key[2] == "data-pages")}
+    # What counts in the padding is code of another line, and the counter is in another page, which the call may have anyway; it
+    # moves what follows, and an interrupt that meets a call leaves lines on its stack (seen with 6.12.118: -1.25 in dup).
+    elsewhere = ("data-pages", "stack-lines")
+    code = {key for key in changed if key[0] == "data" and (key[2].startswith("code-") or key[2] in elsewhere)}
     assert {key: value for key, value in changed.items() if key not in code} == {
         ("stack", f"null-call-lines-{COUNT}x", "stack-lines"): 1,
         ("data", f"null-call-lines-{COUNT}x", "touched-lines"): 1,
