@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import tarfile
 import threading
@@ -89,9 +90,14 @@ def linked() -> tuple[Machine, Arm]:
 def boot(linked: tuple[Machine, Arm], into: Path, steps: list[ScriptStep]) -> Outcome:
     machine, arm = linked
     script = compose(steps, settle=Settle(mode="fixed", seconds=0), link=machine.link)
-    into.mkdir()
-    outcome = machine.boot(Trial(id="t", arm=arm, script=script, deadline=1800, into=into))
-    assert guests_by_side() == {}
+    for _ in range(3):
+        into.mkdir()
+        outcome = machine.boot(Trial(id="t", arm=arm, script=script, deadline=1800, into=into))
+        assert guests_by_side() == {}
+        # A host that starves a guest's clock shows that first; a run would repeat the trial.
+        if "wrong-clock" not in f"{outcome.void} {outcome.message}":
+            break
+        shutil.rmtree(into)
     return outcome
 
 
