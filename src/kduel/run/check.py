@@ -18,19 +18,6 @@ from kduel.kernels import find_source
 from kduel.machines import Needs
 from kduel.study.plan import make_plan
 
-COMMANDS = {
-    "apache2-utils": ("ab",), "dbench": ("dbench", "tbench", "tbench_srv"), "ethtool": ("ethtool",), "fio": ("fio",),
-    "git": ("git",), "iperf3": ("iperf3",), "iproute2": ("ip", "tc"), "linux-cpupower": ("turbostat",),
-    "libmemcached-tools": ("memcaslap", "memcping"), "linux-perf": ("perf",), "mariadb-client-core": ("mariadb",),
-    "mariadb-server-core": ("mariadbd", "mariadb-install-db"), "memcached": ("memcached",),
-    "netperf": ("netperf", "netserver"), "nginx-light": ("nginx",), "procps": ("vmstat",),
-    "redis-server": ("redis-server",), "redis-tools": ("redis-cli", "redis-benchmark"),
-    "rt-tests": ("cyclictest", "hackbench", "oslat", "signaltest"), "sqlite3": ("sqlite3",), "stress-ng": ("stress-ng",),
-    "sysbench": ("sysbench",), "tcc": ("tcc",), "zstd": ("zstd",),
-}  # fmt: skip
-"""Commands in PATH, by the Debian package that has them."""
-
-
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
     from kduel.core.experiment import Contender
@@ -43,6 +30,18 @@ if TYPE_CHECKING:
 
 EXACT_POINTS = 36.0
 """Points of pi that all exact CPUs together calculate in a microsecond of their clock."""
+
+COMMANDS = {
+    "apache2-utils": ("ab",), "dbench": ("dbench", "tbench", "tbench_srv"), "ethtool": ("ethtool",), "fio": ("fio",),
+    "git": ("git",), "iperf3": ("iperf3",), "iproute2": ("ip", "tc"), "linux-cpupower": ("turbostat",),
+    "libmemcached-tools": ("memcaslap", "memcping"), "linux-perf": ("perf",), "mariadb-client-core": ("mariadb",),
+    "mariadb-server-core": ("mariadbd", "mariadb-install-db"), "memcached": ("memcached",),
+    "netperf": ("netperf", "netserver"), "nginx-light": ("nginx",), "procps": ("vmstat",),
+    "redis-server": ("redis-server",), "redis-tools": ("redis-cli", "redis-benchmark"),
+    "rt-tests": ("cyclictest", "hackbench", "oslat", "signaltest"), "sqlite3": ("sqlite3",), "stress-ng": ("stress-ng",),
+    "sysbench": ("sysbench",), "tcc": ("tcc",), "zstd": ("zstd",),
+}  # fmt: skip
+"""Commands in PATH, by the Debian package that has them."""
 
 
 def check_at_once(
@@ -123,6 +122,16 @@ def name_exactly(contender: Contender, known: KernelRecord | None) -> str:
     """The specification of a contender's kernel; `known` is its record in a run that goes on."""
     exact: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
     return exact
+
+
+def check_kind(kind: MachineKind[Any], prepared: PreparedSteps) -> None:
+    """Raises InputError where only another kind of machine can carry out a step."""
+    for step, chosen, _ in prepared:
+        if chosen.only_on not in ("", kind.name):
+            raise InputError(
+                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
+                f"Give --machine {chosen.only_on}; or leave the step out.",
+            )
 
 
 def check_unit(study: Study, reboots: bool) -> None:

@@ -104,12 +104,7 @@ def read_study(study: Study, origin: str = "", lock: Lock | None = None) -> Reso
         where = "--machine" if origin.startswith("--") else origin
         raise InputError(f"{where}: {error.message}" if where else error.message, error.remedy) from error
     prepared = PreparedSteps(study.steps, study.blocks)
-    for step, chosen, _ in prepared:
-        if chosen.only_on not in ("", kind.name):
-            raise InputError(
-                f"{step.label} takes the machine {chosen.only_on}, and this study runs on {kind.name}",
-                f"Give --machine {chosen.only_on}; or leave the step out.",
-            )
+    check.check_kind(kind, prepared)
     check.check_counted(study, kind, prepared)
     check.check_turns(study, kind, settings, prepared)
     check.check_load_of_host(study, kind.exact or kind.records_host)

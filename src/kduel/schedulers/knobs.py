@@ -70,18 +70,22 @@ def check_release(kernel: str, knobs: Mapping[str, str | int]) -> None:
         name = key.replace("/", ".")
         own = NEVER.get(name, name)
         first, last = RELEASES.get(own, (FIRST, LAST))
-        if own == name and first <= (int(found[1]), int(found[2])) <= last:
-            continue
-        since, until = (".".join(map(str, version)) for version in (first, last))
-        have = (
-            f"{since} and later" if last == LAST else f"{since} to {until}" if first != FIRST else f"those to {until}"
-        )
-        raise InputError(
-            f"the kernel {found[1]}.{found[2]} has no {key}{f' ({have} have it)' if own == name else ''}",
-            "Choose another kernel, or leave it out: docs/schedulers.md lists knobs by kernel."
-            if own == name
-            else f"Give {own}, which {have} have.",
-        )
+        lacks = f"the kernel {found[1]}.{found[2]} has no {key}"
+        if own != name:
+            raise InputError(lacks, f"Give {own}, which {releases_text(first, last)} have.")
+        if not first <= (int(found[1]), int(found[2])) <= last:
+            raise InputError(
+                f"{lacks} ({releases_text(first, last)} have it)",
+                "Choose another kernel, or leave it out: docs/schedulers.md lists knobs by kernel.",
+            )
+
+
+def releases_text(first: tuple[int, int], last: tuple[int, int]) -> str:
+    """`6.6 and later`, `5.13 to 6.5`, `those to 5.12`."""
+    since, until = (".".join(map(str, version)) for version in (first, last))
+    if last == LAST:
+        return f"{since} and later"
+    return f"those to {until}" if first == FIRST else f"{since} to {until}"
 
 
 def set_knobs(knobs: Mapping[str, str | int]) -> str:
